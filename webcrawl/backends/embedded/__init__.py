@@ -1,0 +1,6 @@
+"""The embedded frontier: one machine, one process, one SQLite file beside the crawl's output."""
+
+from webcrawl.backends.embedded.frontier import EmbeddedFrontier, Rules, StaleLeaseError
+from webcrawl.backends.embedded.run import EmbeddedRun, Plugs
+
+__all__ = ["EmbeddedFrontier", "EmbeddedRun", "Plugs", "Rules", "StaleLeaseError"]

@@ -1,0 +1,93 @@
+"""Refilling the working set: selects the next batch and reads its URLs in a thread.
+
+The thread looks at the live columns. What it sees may be a moment old; whoever takes its result checks each page again.
+Nothing it does holds the interpreter's lock for long: sorting and reading happen inside numpy and SQLite.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+
+from webcrawl.backends.embedded.store import Store
+from webcrawl.core.columns import Array
+from webcrawl.core.lifecycle import State
+from webcrawl.core.pagetable import PageTable
+from webcrawl.core.selection import Plan
+
+READ_AT_ONCE = 4_000
+TAKE_AT_ONCE = 1_000  # 1.5 ms on the event loop
+
+Found = tuple[int, str, bytes | None]
+
+
+class Refill:
+    """One thread that draws batches; results wait in `ready`, in parts."""
+
+    def __init__(self, table: PageTable, store: Store, per_host: int, on_ready: Callable[[], None]) -> None:
+        self._table = table
+        self._store = store
+        self._per_host = per_host
+        self._on_ready = on_ready
+        self._pool = ThreadPoolExecutor(1, "webcrawl-refill")
+        self._plan: Plan | None = None
+        self._running: Future[int] | None = None
+        self.ready: deque[list[Found]] = deque()
+        self.unread: deque[Array] = deque()
+        self.left_over = 0
+        self.drawn = 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a batch is being selected."""
+        return self._running is not None and not self._running.done()
+
+    def start(self, size: int, replan: bool) -> None:
+        """Select up to `size` pages in the background."""
+        assert not self.is_running
+        if self._running is not None:
+            self._running.result()
+        self._running = self._pool.submit(self._select, size, replan)
+
+    def call(self, work: Callable[[], None]) -> None:
+        """Run other reading in the same thread: the reader connection belongs to it."""
+        self._pool.submit(self._then_wake, work)
+
+    def wait(self) -> None:
+        """Block until the selection has ended (start-up, tests and benchmarks)."""
+        if self._running is not None:
+            self._running.result()
+
+    def close(self) -> None:
+        """Let the thread end."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _then_wake(self, work: Callable[[], None]) -> None:
+        work()
+        self._on_ready()
+
+    def _select(self, size: int, replan: bool) -> int:
+        if self._plan is None or replan:
+            self._plan = self._make_plan()
+        queued = self._table.hosts.queued[: self._table.hosts.count + 1].astype(np.int64)
+        room = np.maximum(self._per_host - queued, 0)
+        pages, _ = self._plan.draw(size, room)
+        self.left_over = self._plan.left
+        self.drawn = len(pages)
+        for start in range(0, len(pages), READ_AT_ONCE):
+            part = pages[start : start + READ_AT_ONCE]
+            found = self._store.urls(part)
+            if len(found) < len(part):  # not committed yet: whoever added them still has their URLs
+                self.unread.append(np.setdiff1d(part, np.array([page for page, _, _ in found], part.dtype)))
+            self.ready.extend(found[at : at + TAKE_AT_ONCE] for at in range(0, max(len(found), 1), TAKE_AT_ONCE))
+            self._on_ready()
+        return self.drawn
+
+    def _make_plan(self) -> Plan:
+        pages = self._table.pages
+        count = pages.count + 1
+        candidates = np.flatnonzero((pages.state[:count] == State.READY) & ~pages.working[:count]).astype(np.uint32)
+        return Plan(candidates, pages.host[candidates], pages.score[candidates])

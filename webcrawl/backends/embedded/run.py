@@ -1,0 +1,154 @@
+"""One run directory, opened: lock, store, journal, writer and frontier, in the order that makes recovery safe.
+
+    frontier.sqlite   the store (see `store`)
+    claims.bin        the claim journal; present only while a crawl runs or after an unclean end (see `journal`)
+    lock              held by the process that works on the run
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from webcrawl.backends.embedded.frontier import EmbeddedFrontier, Rules
+from webcrawl.backends.embedded.journal import ClaimJournal
+from webcrawl.backends.embedded.recovery import Recovered, recover
+from webcrawl.backends.embedded.store import Store, check_mode
+from webcrawl.backends.embedded.writer import FeedFile, Writer
+from webcrawl.core.errors import RunError, StoreError
+from webcrawl.core.filters import Admission
+from webcrawl.core.politeness import HostPolicy
+from webcrawl.core.strategies import Scorer
+from webcrawl.core.urls import CANONICAL_VERSION
+
+
+@dataclass(slots=True)
+class Plugs:
+    """What differs from crawl to crawl."""
+
+    rules: Rules
+    scorer: Scorer
+    admission: Admission
+    policy: HostPolicy
+    sync: str = "full"
+    on_ready: Callable[[], None] = lambda: None
+    on_failure: Callable[[StoreError], None] = lambda error: None
+
+
+class EmbeddedRun:
+    """An open run; `close` ends it cleanly."""
+
+    def __init__(self, directory: Path) -> None:
+        """Lock the directory and open its store; nothing is changed yet apart from what SQLite itself recovers."""
+        check_mode(directory)
+        self.directory = directory
+        self._lock = _lock(directory)
+        try:
+            self.store = Store(directory)
+            self._check_canonical_version()
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self.frontier: EmbeddedFrontier
+        self.recovered: Recovered
+        self.writer: Writer
+
+    def start(self, plugs: Plugs, now: float) -> None:
+        """Recover what the last process left and make the frontier."""
+        if self.store.meta("hash_seed") is None:
+            self.store.set_meta(hash_seed=str(secrets.randbits(63) | 1), canonical_version=str(CANONICAL_VERSION))
+        journal = ClaimJournal(self.directory / "claims.bin")
+        seed, delay = plugs.rules.random_seed, plugs.policy.delay_seconds
+        self.recovered = recover(self.store, journal, plugs.scorer, seed, delay, now)
+        self.writer = Writer(self.store, plugs.sync, plugs.on_failure)
+        for number, path, settled in self.store.rows("SELECT id, path, settled_bytes FROM feeds"):
+            self.writer.feeds[number] = FeedFile(number, Path(path), settled)
+        self.frontier = EmbeddedFrontier(
+            self.store,
+            journal,
+            self.writer,
+            plugs.rules,
+            plugs.scorer,
+            plugs.admission,
+            plugs.policy,
+            self.recovered,
+            plugs.on_ready,
+        )
+        self._note_start(now)
+
+    def feed(self, uri: str, path: Path, form: str, overwrite: bool) -> FeedFile:
+        """The output file of `uri`: continued if it is this run's, else begun at `path` (emptied if `overwrite`)."""
+        for number, known in self.store.rows("SELECT id, uri FROM feeds"):
+            if known == uri:
+                return self.writer.feeds[number]
+        number = 1 + max(self.writer.feeds, default=0)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if overwrite:
+            path.unlink(missing_ok=True)
+        settled = path.stat().st_size if path.exists() else 0
+        with self.store.writer:
+            self.store.writer.execute(
+                "INSERT INTO feeds VALUES(?, ?, ?, ?, ?, NULL)", (number, uri, str(path), form, settled)
+            )
+        feed = self.writer.feeds[number] = FeedFile(number, path, settled)
+        return feed
+
+    def feed_header(self, number: int) -> str | None:
+        """What was remembered about a feed, e.g. the columns of a CSV file."""
+        rows = self.store.rows("SELECT header FROM feeds WHERE id = ?", number)
+        return rows[0][0] if rows else None
+
+    def close(self, reason: str, now: float) -> None:
+        """A clean end."""
+        ledger = self.frontier.counts().sentence()
+        self.frontier.stop(now)
+        if self.writer.failure is None:
+            with self.store.writer:
+                self.store.writer.execute(
+                    "UPDATE starts SET ended_at = ?, reason = ?, ledger = ? WHERE id = (SELECT max(id) FROM starts)",
+                    (time.time(), reason, ledger),
+                )
+        self.store.close()
+        os.close(self._lock)
+
+    def abandon(self) -> None:
+        """Let go without writing anything, because the start failed."""
+        os.close(self._lock)
+
+    def _note_start(self, now: float) -> None:
+        with self.store.writer:
+            self.store.writer.execute(
+                "INSERT INTO starts(started_at, ledger) VALUES(?, ?)", (now, self.recovered.sentence())
+            )
+
+    def _check_canonical_version(self) -> None:
+        found = self.store.meta("canonical_version")
+        if found is not None and int(found) != CANONICAL_VERSION:
+            raise RunError(
+                f"{self.directory} was begun with other rules for comparing URLs (version {found}, now "
+                f"{CANONICAL_VERSION}).",
+                "Known pages would be taken for new ones.",
+                "Finish it with the webcrawl it was begun with, or start a new run with -s WEBCRAWL_DIR=DIR.",
+            )
+
+
+def _lock(directory: Path) -> int:
+    file = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.read(file, 32).decode(errors="replace").strip() or "unknown"
+        os.close(file)
+        raise RunError(
+            f"{directory} is in use by another process (pid {holder}).",
+            "Two crawls in one run would fetch pages twice.",
+            "Wait for it to end, stop it, or give this crawl its own directory with -s WEBCRAWL_DIR=DIR.",
+        ) from error
+    os.ftruncate(file, 0)
+    os.write(file, str(os.getpid()).encode())
+    return file

@@ -1,0 +1,1 @@
+"""The commands: `scrapy <name>`, one file each, file name = command name."""

@@ -1,0 +1,60 @@
+"""Safety: hosts that may be crawled at all, and whether our polite manners may be switched off for them.
+
+Until robots.txt is understood the crawler keeps to hosts the operator has named: WEBCRAWL_SAFETY_ALLOW lists host
+names, suffixes (".example") and networks ("127.0.0.0/8"). What counts is the peer we connect to: behind a proxy that is
+the proxy, so a proxy inside the list makes every host behind it allowed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from webcrawl.core.reasons import Reason
+from webcrawl.core.urls import host_of
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True)
+class AllowedPeers:
+    """Refuses hosts whose peer is not in the list."""
+
+    allow: tuple[str, ...]
+    proxies: Mapping[str, str] = field(default_factory=dict)  # scheme -> URL of the proxy in use
+    by_host: ClassVar[bool] = True
+
+    def refuse(self, url: str, host: str) -> Reason | None:
+        """Refuse every host whose peer the operator has not named."""
+        proxy = self.proxies.get(url.partition(":")[0])
+        return None if self.contains(host_of(proxy) if proxy else host) else Reason.NOT_ALLOWED
+
+    def contains(self, host: str) -> bool:
+        """Whether this host, or the address it is written as, is in the list."""
+        names, networks = _split(self.allow)
+        if host in names or any(host.endswith(name) for name in names if name.startswith(".")):
+            return True
+        address = _address("127.0.0.1" if host == "localhost" else host)
+        return address is not None and any(address in network for network in networks)
+
+
+def _split(allow: tuple[str, ...]) -> tuple[frozenset[str], list[Network]]:
+    networks = [(entry, _network(entry)) for entry in allow]
+    names = frozenset(entry.lower() for entry, network in networks if network is None)
+    return names, [network for _, network in networks if network is not None]
+
+
+def _network(text: str) -> Network | None:
+    try:
+        return ipaddress.ip_network(text.strip("[]"), strict=False)
+    except ValueError:
+        return None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return None

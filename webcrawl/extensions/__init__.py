@@ -1,0 +1,1 @@
+"""Extensions: what listens to a whole crawl."""

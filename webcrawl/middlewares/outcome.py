@@ -1,0 +1,107 @@
+"""OutcomeMiddleware: notes how every visit ended, and puts pages to rest that should be tried again later.
+
+It stands nearest to the engine, so it sees what all other downloader middlewares made of an answer or an error. A visit
+that should be repeated is answered with the request itself: Scrapy hands it to the scheduler, which knows it, and
+neither callback nor errback is called. They see the last outcome only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+)
+
+from webcrawl.core.frontier import Visit
+from webcrawl.core.lifecycle import Event
+from webcrawl.core.outcomes import after_failure, after_status
+from webcrawl.core.reasons import Reason
+from webcrawl.handlers.http import AddressRefused
+from webcrawl.settlement import current
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from webcrawl.scheduler import FrontierScheduler
+
+# The first that fits; what is not here is a broken answer.
+REASONS: tuple[tuple[type[BaseException], Reason], ...] = (
+    (AddressRefused, Reason.ADDRESS_REFUSED),
+    (IgnoreRequest, Reason.IGNORED),
+    (CannotResolveHostError, Reason.NO_SUCH_HOST),
+    (DownloadTimeoutError, Reason.TIMEOUT),
+    (DownloadCancelledError, Reason.TOO_LARGE),
+    (ResponseDataLossError, Reason.BROKEN_ANSWER),
+    (DownloadConnectionRefusedError, Reason.UNREACHABLE),
+    (DownloadFailedError, Reason.UNREACHABLE),
+    (OSError, Reason.UNREACHABLE),
+)
+
+
+class OutcomeMiddleware:
+    """Downloader middleware; see the module."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """The scheduler has what is needed, once it is open."""
+        return cls(crawler)
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._known_scheduler: FrontierScheduler | None = None
+
+    @property
+    def _scheduler(self) -> FrontierScheduler:
+        if self._known_scheduler is None:
+            engine = self._crawler.engine
+            assert engine is not None
+            self._known_scheduler = engine.scheduler  # type: ignore[assignment]
+            assert self._known_scheduler is not None
+        return self._known_scheduler
+
+    def process_response(self, request: Request, response: Response) -> Response | Request:
+        """Note status and sizes; an answer that may be different later is not shown to the spider."""
+        settlement = current()
+        if settlement is None or settlement.request is not request:
+            return response
+        scheduler = self._scheduler
+        visit = settlement.visit = self._visit(request, scheduler.clock.now())
+        visit.status = response.status
+        visit.body_bytes = len(response.body)
+        content_type = response.headers.get(b"Content-Type") or b""
+        visit.mime = content_type.partition(b";")[0].strip().lower().decode("latin-1")
+        outcome = after_status(response.status, settlement.lease.failures, visit.ended_at, scheduler.crawl.retry)
+        settlement.outcome = outcome
+        return request if outcome.event is Event.FAIL else response
+
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        """Note why there is no answer; a failure that may pass is not shown to the spider."""
+        settlement = current()
+        if settlement is None or settlement.request is not request:
+            return None
+        scheduler = self._scheduler
+        visit = settlement.visit = self._visit(request, scheduler.clock.now())
+        reason = next((reason for kind, reason in REASONS if isinstance(exception, kind)), Reason.BROKEN_ANSWER)
+        outcome = after_failure(reason, settlement.lease.failures, visit.ended_at, scheduler.crawl.retry)
+        settlement.outcome = outcome
+        scheduler.crawler.stats.inc_value(f"webcrawl/failures/{reason.key}")
+        return request if outcome.event is Event.FAIL else None
+
+    @staticmethod
+    def _visit(request: Request, now: float) -> Visit:
+        times = request.meta.get("webcrawl_times")
+        if times is None:
+            return Visit(now, latency_seconds=request.meta.get("download_latency", 0.0))
+        _, first_byte, total = times
+        return Visit(now, latency_seconds=first_byte, total_seconds=total)
+
+

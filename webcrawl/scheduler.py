@@ -1,0 +1,293 @@
+"""FrontierScheduler: Scrapy asks it for requests; it asks the frontier. Requests to values and back, timers, no rules.
+
+How a request lives here:
+    next_request     frontier.next -> lease -> Request, and a `Settlement` that goes with it
+    (download, callback, pipelines: links, items and outcomes are noted on the settlement)
+    enqueue_request  a request that the spider or a middleware made: a child of the settlement, or an offer of its own
+    finished         the engine forgets the request: the settlement becomes one report
+
+Scrapy calls all this on its event loop, so nothing here waits. When nothing may be fetched, one timer is set for the
+earliest moment at which something may; threads wake the engine through the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from scrapy import Request, signals
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.exceptions import CloseSpider
+from scrapy.utils.conf import closest_scrapy_cfg
+
+from webcrawl import engine as scrapy_engine
+from webcrawl.assembly import Choices, Crawl, Purpose, assemble, load_choices
+from webcrawl.clock import Clock
+from webcrawl.core.frontier import IN_MEMORY, Empty, Lease, Offer, Report, Visit
+from webcrawl.core.lifecycle import Event
+from webcrawl.core.outcomes import Outcome
+from webcrawl.core.reasons import Reason
+from webcrawl.core.urls import host_of
+from webcrawl.requests import request_from_bytes, request_key, request_to_bytes
+from webcrawl.settlement import CURRENT, Settlement, current
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+
+    from webcrawl.core.errors import StoreError
+
+logger = logging.getLogger(__name__)
+
+MOST_UNSETTLED = 5_000  # reports that may wait for the disk before no more pages are handed out
+SEEDS_AT_ONCE = 1_000
+DISK_CHECK_SECONDS = 5.0
+SLOT = "webcrawl"  # one downloader slot for all: the frontier keeps the pauses
+
+
+class FrontierScheduler(BaseScheduler):
+    """Scrapy's SCHEDULER over a durable frontier."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Load and check every setting of ours before anything is opened."""
+        scrapy_engine.check_scrapy()
+        return cls(crawler, load_choices(crawler.settings, crawler.settings.keys()))
+
+    def __init__(self, crawler: Crawler, choices: Choices) -> None:
+        self.crawler = crawler
+        self.choices = choices
+        self.clock = Clock()
+        self.crawl: Crawl
+        self.started_at = self.clock.now()
+        self.pages_at_start = 0
+        self._settlements: dict[Request, Settlement] = {}
+        self._requests_in_memory: dict[int, Request] = {}
+        self._unique = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
+        self._commit_timer: asyncio.TimerHandle | None = None
+        self._stop_reason = ""
+        self._disk_checked_at = 0.0
+
+    # ------------------------------------------------------------------------------------------------ open and close
+
+    def open(self, spider: Spider) -> None:
+        """Open the run, offer the seeds, and hook into the engine."""
+        self._spider = spider
+        self._loop = asyncio.get_running_loop()
+        purpose = getattr(spider, "purpose", None) or Purpose(spider.name)
+        root = Path(closest_scrapy_cfg()).parent if closest_scrapy_cfg() else Path.cwd()
+        self.crawl = assemble(self.choices, purpose, root, self.clock.now(), self._wake_from_thread, self._failed_in_thread)
+        self._frontier = self.crawl.frontier
+        self.pages_at_start = self._frontier.counts().stored
+        self._say_what_was_found()
+        self._offer_seeds(purpose.seeds)
+        assert self.crawler.engine is not None
+        self._engine = self.crawler.engine
+        scrapy_engine.on_finished(self._engine, self._finished)
+        self.crawler.signals.connect(self._spider_idle, signals.spider_idle)
+        self.crawler.signals.connect(self._spider_error, signals.spider_error)
+
+    def close(self, reason: str) -> None:
+        """Write everything that is settled; the run can be resumed."""
+        for timer in (self._timer, self._commit_timer):
+            if timer is not None:
+                timer.cancel()
+        self.crawl.run.close(reason, self.clock.now())
+
+    def _say_what_was_found(self) -> None:
+        recovered = self.crawl.run.recovered
+        if self.crawl.is_resumed:
+            logger.info("Resumed the run in %s: %s", self.crawl.run.directory, recovered.sentence())
+        else:
+            logger.info("New run in %s", self.crawl.run.directory)
+
+    def _offer_seeds(self, seeds: tuple[str, ...]) -> None:
+        now = self.clock.now()
+        refused = [seed for seed in seeds if self.crawl.admission.refuse(seed, host_of(seed)) is Reason.NOT_ALLOWED]
+        if refused:
+            logger.error(
+                "%d of %d seeds are refused, e.g. %s: hosts outside WEBCRAWL_SAFETY_ALLOW are not crawled until robots.txt is "
+                "understood. For a host you own, add it: -s WEBCRAWL_SAFETY_ALLOW=%s",
+                len(refused),
+                len(seeds),
+                refused[0],
+                host_of(refused[0]),
+            )
+        for start in range(0, len(seeds), SEEDS_AT_ONCE):
+            self._frontier.offer([Offer(seed) for seed in seeds[start : start + SEEDS_AT_ONCE]], now)
+        self._frontier.flush(now)
+
+    # ------------------------------------------------------------------------------------------------ in
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Take a request of the spider or of a middleware."""
+        settlement = current()
+        if settlement is not None and request is settlement.request:
+            return True  # our own sign for "try again later": the outcome is on the settlement
+        offer = self._offer_of(request)
+        if settlement is not None and offer.request != IN_MEMORY:
+            settlement.children.append(offer)
+            return True
+        page = self._frontier.offer([offer], self.clock.now())[0]
+        if page and offer.request == IN_MEMORY:
+            self._requests_in_memory[page] = request
+            self.crawler.stats.inc_value("webcrawl/requests_in_memory")
+        self._commit_soon()
+        return bool(page)
+
+    def _offer_of(self, request: Request) -> Offer:
+        self._unique += 1
+        fingerprint = self.crawler.request_fingerprinter.fingerprint(request)
+        seed = self.crawl.run.recovered.hash_seed
+        unique = self._unique + int(self.started_at * 1000)
+        return Offer(
+            request.url,
+            key=request_key(request, fingerprint, seed, unique),
+            depth=request.meta.get("depth", 0),
+            priority=request.priority * 1000.0,
+            request=request_to_bytes(request, self._spider) or IN_MEMORY,
+            trusted=False,
+        )
+
+    # ------------------------------------------------------------------------------------------------ out
+
+    def has_pending_requests(self) -> bool:
+        """Whether the crawl should stay open; asked only when nothing is under way in the engine."""
+        if self._stop_reason:
+            return False
+        if self.choices.run.forever or self._frontier.under_way or self._frontier.is_selecting:
+            return True
+        now = self.clock.now()
+        return self._frontier.next_instant(now) <= now + self.choices.run.end_wait_seconds
+
+    def next_request(self) -> Request | None:
+        """The best request that may be made now, or None; then a timer is set."""
+        if self._stop_reason or self._must_stop():
+            return None
+        if self._frontier.backlog > MOST_UNSETTLED:
+            return None  # the disk is behind; the writer wakes us
+        now = self.clock.now()
+        answer = self._frontier.next(now)
+        if isinstance(answer, list):
+            return self._request_for(answer[0])
+        if not isinstance(answer, Empty):
+            self._wake_at(answer.until, now)
+        return None
+
+    def _request_for(self, lease: Lease) -> Request:
+        if lease.request is None:
+            meta = {"verbatim_url": True, "depth": lease.depth, "download_slot": SLOT}
+            request = Request(lease.url, meta=meta)
+        elif lease.request == IN_MEMORY:
+            request = self._requests_in_memory[lease.page]
+            request.meta["download_slot"] = SLOT
+        else:
+            request = request_from_bytes(lease.request, self._spider)
+            request.meta["download_slot"] = SLOT
+        settlement = Settlement(lease, request)
+        self._settlements[request] = settlement
+        CURRENT.set(settlement)
+        return request
+
+    # ------------------------------------------------------------------------------------------------ back
+
+    def _finished(self, request: Request) -> None:
+        settlement = self._settlements.pop(request, None)
+        if settlement is None:
+            return  # not one of ours, e.g. an image of a media pipeline
+        settlement.is_done = True
+        now = self.clock.now()
+        outcome = settlement.outcome or Outcome(Event.STORE, Reason.ALIAS if settlement.children else Reason.IGNORED)
+        if settlement.spider_failed and outcome.event is Event.STORE:
+            outcome = Outcome(Event.STORE, Reason.SPIDER_ERROR)
+        report = Report(
+            settlement.lease,
+            settlement.visit or Visit(now),
+            outcome.event,
+            outcome.reason,
+            outcome.due_at,
+            settlement.links,
+            settlement.redirect,
+            settlement.children,
+            settlement.outputs,
+        )
+        self._frontier.report(report, now)
+        if settlement.lease.request == IN_MEMORY and outcome.event is not Event.FAIL:
+            del self._requests_in_memory[settlement.lease.page]
+        self._commit_soon()
+
+    def _spider_error(self) -> None:
+        settlement = current()
+        if settlement is not None:
+            settlement.spider_failed = True
+
+    def _commit_soon(self) -> None:
+        if self._commit_timer is None:
+            self._commit_timer = self._loop.call_later(self.choices.run.commit_seconds, self._commit)
+
+    def _commit(self) -> None:
+        self._commit_timer = None
+        self._frontier.clock_offset = self.clock.drift()
+        self._frontier.flush(self.clock.now(), self._wake_from_thread)
+
+    # ------------------------------------------------------------------------------------------------ timers, the end
+
+    def _wake_at(self, instant: float, now: float) -> None:
+        """One timer for the earliest moment; set anew only when an earlier one appears."""
+        if instant >= self._timer_at or instant == math.inf:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = instant
+        self._timer = self._loop.call_later(max(0.0, instant - now), self._wake)
+
+    def _wake(self) -> None:
+        self._timer, self._timer_at = None, math.inf
+        scrapy_engine.wake(self._engine)
+
+    def _wake_from_thread(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake_again)
+
+    def _wake_again(self) -> None:
+        if hasattr(self, "_engine"):
+            scrapy_engine.wake(self._engine)
+
+    def _failed_in_thread(self, error: StoreError) -> None:
+        self._loop.call_soon_threadsafe(self._stop, "store_failed", str(error))
+
+    def _must_stop(self) -> bool:
+        """Whether a limit is reached; then the spider is closed as soon as what is under way has come back."""
+        limits, now = self.choices.limits, self.clock.now()
+        if limits.pages and self._frontier.stored + self._frontier.under_way >= limits.pages:
+            return self._frontier.under_way > 0 or self._stop("page_limit", f"{limits.pages:,} pages are stored")
+        if limits.seconds and now - self.started_at >= limits.seconds:
+            return self._stop("time_limit", f"{limits.seconds:g} seconds have passed")
+        if limits.bytes and self._frontier.body_bytes >= limits.bytes:
+            return self._stop("byte_limit", f"{limits.bytes:,} bytes were fetched")
+        if now - self._disk_checked_at >= DISK_CHECK_SECONDS:
+            self._disk_checked_at = now
+            free = shutil.disk_usage(self.crawl.run.directory).free
+            if free < limits.min_free_disk_bytes:
+                return self._stop("disk_low", f"only {free:,} bytes are free on the disk of {self.crawl.run.directory}")
+        return False
+
+    def _stop(self, reason: str, sentence: str) -> bool:
+        if not self._stop_reason:
+            self._stop_reason = reason
+            level = logging.ERROR if reason in ("store_failed", "disk_low") else logging.INFO
+            logger.log(level, "Closing the crawl: %s", sentence)
+            self._closing = self._loop.create_task(self._engine.close_spider_async(reason=reason))
+        return True
+
+    def _spider_idle(self) -> None:
+        """Nothing is left, or nothing for a long time: the latter is not a finished crawl."""
+        instant = self._frontier.next_instant(self.clock.now())
+        if instant < math.inf and not self._stop_reason:
+            raise CloseSpider("waiting")

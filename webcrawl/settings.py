@@ -1,0 +1,51 @@
+"""The Scrapy project's settings: which components, in which order. A reader's first stop.
+
+One owner per concern: where a part of ours takes the place of one of Scrapy's, Scrapy's is set to None here with the
+name of ours beside it. Our own settings have the prefix WEBCRAWL_ and are described in docs/settings.md.
+"""
+
+from webcrawl.speed import event_loop
+
+BOT_NAME = "webcrawl"
+SPIDER_MODULES = ["spiders"]
+NEWSPIDER_MODULE = "spiders"
+COMMANDS_MODULE = "webcrawl.commands"
+USER_AGENT = "webcrawl/0.1"
+
+# What next, and when: the frontier alone. Scrapy's own delays and limits per host must not interfere.
+SCHEDULER = "webcrawl.scheduler.FrontierScheduler"
+DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"  # the frontier's seen-set
+CONCURRENT_REQUESTS = 64
+CONCURRENT_REQUESTS_PER_DOMAIN = 100_000
+DOWNLOAD_DELAY = 0
+AUTOTHROTTLE_ENABLED = False
+ROBOTSTXT_OBEY = False  # hosts outside WEBCRAWL_SAFETY_ALLOW are refused until the frontier reads robots.txt
+
+# A small HTTP/1.1 client; what it does not do goes to Scrapy's own (docs/http.md has the figures).
+DOWNLOAD_HANDLERS = {
+    "http": "webcrawl.handlers.http.LeanHttpHandler",
+    "https": "webcrawl.handlers.http.LeanHttpHandler",
+}
+DOWNLOAD_TIMEOUT = 60
+DOWNLOAD_MAXSIZE = 10_000_000
+DOWNLOAD_WARNSIZE = 0
+
+DOWNLOADER_MIDDLEWARES = {
+    "webcrawl.middlewares.outcome.OutcomeMiddleware": 20,
+    "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,  # a page that failed rests in the frontier
+}
+EXTENSIONS = {
+    "webcrawl.extensions.feeds.SettledFeeds": 0,
+    "scrapy.extensions.feedexport.FeedExporter": None,  # SettledFeeds
+    "webcrawl.speed.LoopTuning": 0,
+    "scrapy.extensions.closespider.CloseSpider": None,  # WEBCRAWL_LIMIT_*
+    "scrapy.extensions.spiderstate.SpiderState": None,
+}
+FEED_EXPORT_ENCODING = "utf-8"
+
+# Nobody needs a shell in a running crawler.
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+
+ASYNCIO_EVENT_LOOP = event_loop()
+LOG_LEVEL = "INFO"

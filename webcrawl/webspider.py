@@ -1,0 +1,161 @@
+"""The spider `web`: follows links from seeds, one `Page` item per answer with a body.
+
+    scrapy crawl web -a seeds=FILE_OR_URLS [-a scope=hosts|sites|all|REGEX] [-a add=true] -O pages.jsonl
+
+The callback parses a page once and puts its links on the settlement; the frontier takes them in one batch when the page
+is settled. No Request is made per link: on a page with sixty links that is most of what a stock spider costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Spider
+from w3lib.encoding import http_content_type_encoding
+from xxhash import xxh3_64_intdigest, xxh3_128_hexdigest
+
+from webcrawl.assembly import Purpose
+from webcrawl.core.errors import SeedError, SettingError
+from webcrawl.core.lifecycle import Event
+from webcrawl.core.outcomes import REDIRECT_STATUS, Outcome
+from webcrawl.core.parsing import LARGE_BODY_BYTES, ParsedPage, parse_page
+from webcrawl.core.reasons import Reason
+from webcrawl.core.seeds import looks_like_urls, seeds_from_file, seeds_from_line
+from webcrawl.core.urls import Kind, canonicals, host_of, resolve, site_of
+from webcrawl.items import Page
+from webcrawl.settlement import Settlement, current
+from webcrawl.speed import SPIDER_SETTINGS
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+KIND_NAMES = {int(kind): kind.name.lower() for kind in Kind}
+
+
+class WebSpider(Spider):
+    """Crawls the web from seeds; see the module for its arguments."""
+
+    name = "web"
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        """Settings that are right for this spider only, each with its reason in `webcrawl.speed`."""
+        super().update_settings(settings)
+        for name, value in SPIDER_SETTINGS.items():
+            settings.set(name, value, priority="spider")
+
+    def __init__(self, seeds: str = "", scope: str = "sites", add: str = "", **arguments: Any) -> None:
+        super().__init__(**arguments)
+        if not seeds:
+            raise SeedError(
+                "No seeds were given, so there is nothing to crawl.",
+                "",
+                "Name a file or URLs: scrapy crawl web -a seeds=seeds.txt (or -a seeds=https://example.org/).",
+            )
+        if add.lower() not in ("", "true", "false", "1", "0"):
+            raise SettingError(f"-a add={add} is neither true nor false.", "", "Use -a add=true, or leave it out.")
+        self.purpose = Purpose(self.name, tuple(read_seeds(seeds)), scope, add.lower() in ("true", "1"))
+
+    async def start(self) -> AsyncIterator[Any]:
+        """Nothing: the scheduler offers the seeds to the frontier."""
+        return
+        yield  # makes this an asynchronous generator
+
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        """One answer: its links go to the frontier, its page to the pipelines."""
+        settlement = current()
+        assert settlement is not None, "answers of this spider always belong to a lease"
+        if response.status in REDIRECT_STATUS:
+            self._redirect(response, settlement)
+            return ()
+        if not 200 <= response.status < 300 or not response.body:
+            return ()
+        assert settlement.visit is not None
+        if settlement.visit.mime and settlement.visit.mime not in HTML_TYPES:
+            return (self._page(response, settlement, None),)
+        if len(response.body) > LARGE_BODY_BYTES:
+            return self._parse_in_thread(response, settlement)
+        return (self._page(response, settlement, parse_page(response.body, response.url, _charset(response))),)
+
+    async def _parse_in_thread(self, response: Response, settlement: Settlement) -> AsyncIterator[Page]:
+        """A large page would stop the event loop for several milliseconds."""
+        parsed = await asyncio.to_thread(parse_page, response.body, response.url, _charset(response))
+        yield self._page(response, settlement, parsed)
+
+    def _redirect(self, response: Response, settlement: Settlement) -> None:
+        location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace")
+        target = resolve(response.url, [location])[0] if location else None
+        if target is None:
+            settlement.outcome = Outcome(Event.GIVE_UP, Reason.REDIRECT_LOST)
+            return
+        settlement.redirect = target
+        settlement.outcome = Outcome(Event.STORE, Reason.ALIAS)
+
+    def _page(self, response: Response, settlement: Settlement, parsed: ParsedPage | None) -> Page:
+        lease, visit = settlement.lease, settlement.visit
+        assert visit is not None
+        visit.content_hash = xxh3_64_intdigest(response.body) >> 1
+        host = host_of(response.url)
+        page = Page(
+            url=lease.url,
+            final_url=response.url,
+            canonical_url=canonicals([response.url])[0],
+            host=host,
+            site=site_of(host),
+            status=response.status,
+            fetched_at=datetime.fromtimestamp(visit.ended_at, UTC).isoformat(timespec="milliseconds"),
+            visit=lease.visit + 1,
+            depth=lease.depth,
+            kind=KIND_NAMES[lease.kind],
+            score=lease.score,
+            content_type=visit.mime,
+            charset="",
+            body_bytes=visit.body_bytes,
+            content_hash=xxh3_128_hexdigest(response.body),
+        )
+        if parsed is not None:
+            _describe(page, parsed)
+            visit.text_bytes = len(parsed.text)
+            settlement.links = parsed.links
+        return page
+
+
+def _describe(page: Page, parsed: ParsedPage) -> None:
+    page.charset = parsed.charset
+    page.title = parsed.title
+    page.text = parsed.text
+    page.language = parsed.lang
+    page.description = parsed.description
+    page.robots = parsed.robots
+    page.canonical_link = parsed.canonical or ""
+    page.links = [
+        {"url": url, "anchor": anchor, "rel": rel}
+        for url, anchor, rel in zip(parsed.links, parsed.anchors, parsed.rels, strict=True)
+    ]
+
+
+def _charset(response: Response) -> str | None:
+    content_type = response.headers.get(b"Content-Type")
+    return http_content_type_encoding(content_type.decode("latin-1")) if content_type else None
+
+
+def read_seeds(seeds: str) -> list[str]:
+    """URLs given on the command line, or those of a file."""
+    if looks_like_urls(seeds):
+        return seeds_from_line(seeds)
+    path = Path(seeds)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SeedError(
+            f"The seeds {seeds} cannot be read: {error.strerror or error}.",
+            "",
+            "Give a file with one URL a line, or URLs that begin with http:// or https://.",
+        ) from error
+    return seeds_from_file(data, seeds)
