@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import urllib.request
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+
+import apsw
 
 from webcrawl.backends.embedded import EmbeddedFrontier, EmbeddedRun, Plugs, Rules
+from webcrawl.backends.embedded.store import explain
 from webcrawl.core import config
 from webcrawl.core.errors import RunError, StoreError
 from webcrawl.core.filters import Admission, Rule
@@ -103,8 +106,10 @@ def assemble(
             on_failure=on_failure,
         )
         run.start(plugs, now)
-    except BaseException:
+    except BaseException as error:
         run.abandon()
+        if isinstance(error, apsw.Error):
+            raise explain(run.store.path, error) from error
         raise
     retry = RetryPolicy(choices.retry.times, choices.retry.delay_seconds)
     return Crawl(run, choices, retry, admission, is_resumed)
@@ -131,7 +136,7 @@ def _host_policy(politeness: config.Politeness) -> HostPolicy:
 
 def _url_rules(choices: Choices, purpose: Purpose, run: EmbeddedRun) -> list[Rule]:
     limits = choices.limits
-    rules: list[Rule] = [AllowedPeers(choices.safety.allow, _proxies())]
+    rules: list[Rule] = [AllowedPeers(choices.safety.allow, _proxy_for)]
     rules += scope_rules(purpose.scope, [*_known_seeds(run), *purpose.seeds])
     if limits.url_length:
         rules.append(LengthLimit(limits.url_length))
@@ -142,19 +147,23 @@ def _url_rules(choices: Choices, purpose: Purpose, run: EmbeddedRun) -> list[Rul
     return rules
 
 
-def _proxies() -> dict[str, str]:
-    """The proxies of the environment, as Scrapy's HttpProxyMiddleware uses them; none if some hosts bypass them."""
-    if os.environ.get("no_proxy") or os.environ.get("NO_PROXY"):
-        return {}
-    return {scheme: url for scheme, url in urllib.request.getproxies().items() if scheme in ("http", "https")}
+def _proxy_for(scheme: str, host: str) -> str | None:
+    """The host of the environment's proxy for a URL, as Scrapy's HttpProxyMiddleware chooses it; None: no proxy."""
+    url = urllib.request.getproxies().get(scheme)
+    if not url or urllib.request.proxy_bypass(host):
+        return None
+    return urlsplit(url if "://" in url else f"http://{url}").hostname
 
 
 # ------------------------------------------------------------------------------------------------ what a run is about
 
 
 def _check_purpose(run: EmbeddedRun, purpose: Purpose) -> bool:
-    """Whether the run exists already; a run that is about something else is refused."""
-    found = run.store.meta("purpose")
+    """Whether the run exists already; a run that is about something else is refused.
+
+    A run without pages has not begun (a typing error in the scope, seeds that were refused) and may be about anything.
+    """
+    found = run.store.meta("purpose") if run.store.last_page() else None
     wanted = {"spider": purpose.spider, "seeds": _digest(purpose.seeds), "scope": purpose.scope}
     if found is None:
         _note_purpose(run, wanted, purpose.seeds)

@@ -11,14 +11,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import scrapy
+from pydispatch import dispatcher
 
 from webcrawl.core.errors import SettingError
 
 if TYPE_CHECKING:
     from scrapy import Request
+    from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
     from scrapy.core.engine import ExecutionEngine
+    from scrapy.crawler import Crawler
 
 KNOWN_VERSION = (2, 19)
+_ANY = id(dispatcher.Any)
 
 
 def check_scrapy() -> None:
@@ -53,7 +57,23 @@ def on_finished(engine: ExecutionEngine, callback: Callable[[Request], None]) ->
     forget = slot.remove_request
 
     def remove_request(request: Request) -> None:
-        callback(request)
-        forget(request)
+        try:
+            callback(request)
+        finally:  # a request the engine never forgets keeps the crawl open for ever
+            forget(request)
 
     slot.remove_request = remove_request  # type: ignore[method-assign]
+
+
+def has_listeners(crawler: Crawler, signal: object) -> bool:
+    """Whether anybody hears this signal of this crawler; two dictionary look-ups instead of a call of nobody."""
+    for sender in (id(crawler.signals.sender), _ANY):
+        heard = dispatcher.connections.get(sender)
+        if heard and (signal in heard or dispatcher.Any in heard):
+            return True
+    return False
+
+
+def wants_spider_argument(manager: DownloaderMiddlewareManager) -> bool:
+    """Whether a middleware is written for Scrapy before 2.14 and wants the spider as an argument."""
+    return bool(manager._mw_methods_requiring_spider)

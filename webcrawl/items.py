@@ -32,5 +32,3 @@ class Page:
     canonical_link: str = ""  # what the page calls its own address
     links: list[dict[str, str]] = field(default_factory=list)  # url, anchor, rel
 
-
-PAGE_FIELDS = tuple(Page.__dataclass_fields__)

@@ -1,23 +1,28 @@
 """Requests of spiders, written down as JSON and read back.
 
 A request is kept with its callback and errback (by method name), arguments, headers, cookies, body and meta. Bytes,
-tuples and sets are tagged, so that what comes back equals what went in. What JSON cannot hold (a lambda, a live object)
-makes the request one that cannot be written down; nothing is ever pickled, because unpickling runs code.
+tuples and sets are tagged, so that what comes back equals what went in, types included. What cannot be held so (a
+lambda, a live object, an instance of a class of the project) makes the request one that cannot be written down; nothing
+is ever pickled, because unpickling runs code.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.request import request_from_dict
-from xxhash import xxh3_64_intdigest
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
 
-OURS = frozenset({"download_slot", "download_latency", "download_timeout", "webcrawl_times", "webcrawl_exchange"})
+OURS = frozenset({"download_slot", "download_latency", "webcrawl_times", "webcrawl_exchange"})  # of one visit only
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str})
+_MAKERS: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 def request_to_bytes(request: Request, spider: Spider) -> bytes | None:
@@ -25,8 +30,8 @@ def request_to_bytes(request: Request, spider: Spider) -> bytes | None:
     try:
         fields = request.to_dict(spider=spider)
         fields["meta"] = {name: value for name, value in fields["meta"].items() if name not in OURS}
-        return json.dumps(_tagged(fields), ensure_ascii=False).encode()
-    except (TypeError, ValueError):
+        return json.dumps(_tagged(fields)).encode()
+    except (TypeError, ValueError, RecursionError):
         return None
 
 
@@ -35,37 +40,35 @@ def request_from_bytes(data: bytes, spider: Spider) -> Request:
     return request_from_dict(_untagged(json.loads(data)), spider=spider)
 
 
-def request_key(request: Request, fingerprint: bytes, seed: int, unique: int) -> int:
-    """The 64-bit key by which a request is recognised.
+def request_identity(request: Request, fingerprint: bytes, is_start: bool) -> bytes:
+    """What makes two requests the same one: the project's fingerprint, as in Scrapy.
 
-    Start requests are the same at every start if fingerprint, callback and arguments are; requests that ask not to be
-    filtered are all different (`unique` tells them apart); all others are what the project's fingerprinter says.
+    Requests that ask not to be filtered are never the same as others (the caller adds what tells them apart). Those of
+    `start()` are the same as their like of the last start: callback and arguments count, too.
     """
-    if request.meta.get("is_start_request"):
-        name = getattr(request.callback, "__name__", "")
-        identity = fingerprint + f"start {name} {sorted(request.cb_kwargs.items())!r}".encode()
-    elif request.dont_filter:
-        identity = fingerprint + f"again {unique}".encode()
-    else:
-        identity = fingerprint
-    return xxh3_64_intdigest(identity, seed) or 1
+    if not request.dont_filter:
+        return fingerprint
+    if not is_start:
+        return fingerprint + b" again"
+    callback = getattr(request.callback, "__name__", "")
+    return fingerprint + f" start {callback} {sorted(request.cb_kwargs.items(), key=repr)!r}".encode("utf-8", "replace")
 
 
 def _tagged(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    if isinstance(value, bytes):
+    if kind is bytes:
         return {"~": "bytes", "of": base64.b64encode(value).decode()}
-    if isinstance(value, list):
+    if kind is list:
         return [_tagged(each) for each in value]
-    if isinstance(value, tuple | set | frozenset):
-        return {"~": type(value).__name__, "of": [_tagged(each) for each in value]}
-    if isinstance(value, dict):
+    if kind in _MAKERS.values():
+        return {"~": kind.__name__, "of": [_tagged(each) for each in value]}
+    if kind is dict:
         return {"~": "dict", "of": [[_tagged(name), _tagged(each)] for name, each in value.items()]}
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return str(value)  # what selectors give is often a text with a memory of where it came from
     raise TypeError(f"{type(value).__name__} cannot be written down")
-
-
-_MAKERS: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 def _untagged(value: Any) -> Any:

@@ -16,23 +16,30 @@ import asyncio
 import logging
 import math
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from scrapy import Request, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider
+from scrapy.extensions.feedexport import FeedExporter
 from scrapy.utils.conf import closest_scrapy_cfg
+from xxhash import xxh3_64_intdigest
 
 from webcrawl import engine as scrapy_engine
+from webcrawl import oneline
 from webcrawl.assembly import Choices, Crawl, Purpose, assemble, load_choices
 from webcrawl.clock import Clock
+from webcrawl.core.errors import RunError, SettingError
 from webcrawl.core.frontier import IN_MEMORY, Empty, Lease, Offer, Report, Visit
 from webcrawl.core.lifecycle import Event
 from webcrawl.core.outcomes import Outcome
+from webcrawl.core.pagetable import DEEPEST
 from webcrawl.core.reasons import Reason
-from webcrawl.core.urls import host_of
-from webcrawl.requests import request_from_bytes, request_key, request_to_bytes
+from webcrawl.core.urls import host_of, resolve
+from webcrawl.middlewares.outcome import OutcomeMiddleware
+from webcrawl.requests import request_from_bytes, request_identity, request_to_bytes
 from webcrawl.settlement import CURRENT, Settlement, current
 
 if TYPE_CHECKING:
@@ -46,6 +53,7 @@ logger = logging.getLogger(__name__)
 MOST_UNSETTLED = 5_000  # reports that may wait for the disk before no more pages are handed out
 SEEDS_AT_ONCE = 1_000
 DISK_CHECK_SECONDS = 5.0
+DISK_WAIT_SECONDS = 0.05
 SLOT = "webcrawl"  # one downloader slot for all: the frontier keeps the pauses
 
 
@@ -54,9 +62,18 @@ class FrontierScheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Load and check every setting of ours before anything is opened."""
+        """Load and check every setting of ours, then open the run.
+
+        Not in `open`: when that fails Scrapy closes all components, also those that it has not opened yet, and each
+        of them fails too. An error here ends the start and nothing else happens.
+        """
+        oneline.install()
         scrapy_engine.check_scrapy()
-        return cls(crawler, load_choices(crawler.settings, crawler.settings.keys()))
+        scheduler = cls(crawler, load_choices(crawler.settings, crawler.settings.keys()))
+        _check_components(crawler)
+        assert crawler.spider is not None
+        scheduler.open_run(crawler.spider)
+        return scheduler
 
     def __init__(self, crawler: Crawler, choices: Choices) -> None:
         self.crawler = crawler
@@ -67,35 +84,51 @@ class FrontierScheduler(BaseScheduler):
         self.pages_at_start = 0
         self._settlements: dict[Request, Settlement] = {}
         self._requests_in_memory: dict[int, Request] = {}
-        self._unique = 0
+        self._unfiltered = 0
+        self._start_requests: Counter[bytes] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
         self._commit_timer: asyncio.TimerHandle | None = None
+        self._limit_timer: asyncio.TimerHandle | None = None
         self._stop_reason = ""
         self._disk_checked_at = 0.0
 
     # ------------------------------------------------------------------------------------------------ open and close
 
-    def open(self, spider: Spider) -> None:
-        """Open the run, offer the seeds, and hook into the engine."""
+    def open_run(self, spider: Spider) -> None:
+        """Open the run and recover what is in it; nothing is offered yet."""
         self._spider = spider
+        self._page_failed = getattr(spider, "page_failed", None)
         self._loop = asyncio.get_running_loop()
-        purpose = getattr(spider, "purpose", None) or Purpose(spider.name)
+        found = getattr(spider, "purpose", None)  # a spider may have an attribute of that name for itself
+        self._purpose = found if isinstance(found, Purpose) else Purpose(spider.name)
         root = Path(closest_scrapy_cfg()).parent if closest_scrapy_cfg() else Path.cwd()
-        self.crawl = assemble(self.choices, purpose, root, self.clock.now(), self._wake_from_thread, self._failed_in_thread)
+        try:
+            self.crawl = assemble(
+                self.choices, self._purpose, root, self.clock.now(), self._wake_from_thread, self._failed_in_thread
+            )
+        except OSError as error:
+            raise RunError(
+                f"The run directory cannot be used: {error}.", "", "Choose another one with -s WEBCRAWL_DIR=DIR."
+            ) from error
         self._frontier = self.crawl.frontier
         self.pages_at_start = self._frontier.counts().stored
+
+    def open(self, spider: Spider) -> None:
+        """Hook into the engine. Seeds are offered when all components are open: until then they may use the store."""
         self._say_what_was_found()
-        self._offer_seeds(purpose.seeds)
+        self.crawler.signals.connect(self._offer_seeds, signals.engine_started)
         assert self.crawler.engine is not None
         self._engine = self.crawler.engine
         scrapy_engine.on_finished(self._engine, self._finished)
+        if self.choices.limits.seconds:
+            self._limit_timer = self._loop.call_later(self.choices.limits.seconds, self._wake_again)
         self.crawler.signals.connect(self._spider_idle, signals.spider_idle)
         self.crawler.signals.connect(self._spider_error, signals.spider_error)
 
     def close(self, reason: str) -> None:
         """Write everything that is settled; the run can be resumed."""
-        for timer in (self._timer, self._commit_timer):
+        for timer in (self._timer, self._commit_timer, self._limit_timer):
             if timer is not None:
                 timer.cancel()
         self.crawl.run.close(reason, self.clock.now())
@@ -107,8 +140,8 @@ class FrontierScheduler(BaseScheduler):
         else:
             logger.info("New run in %s", self.crawl.run.directory)
 
-    def _offer_seeds(self, seeds: tuple[str, ...]) -> None:
-        now = self.clock.now()
+    def _offer_seeds(self) -> None:
+        now, seeds = self.clock.now(), self._purpose.seeds
         refused = [seed for seed in seeds if self.crawl.admission.refuse(seed, host_of(seed)) is Reason.NOT_ALLOWED]
         if refused:
             logger.error(
@@ -123,17 +156,25 @@ class FrontierScheduler(BaseScheduler):
             self._frontier.offer([Offer(seed) for seed in seeds[start : start + SEEDS_AT_ONCE]], now)
         self._frontier.flush(now)
 
+    @property
+    def requests_in_memory(self) -> int:
+        """Requests that cannot be written down and are not done: they end with this process."""
+        return len(self._requests_in_memory)
+
     # ------------------------------------------------------------------------------------------------ in
 
     def enqueue_request(self, request: Request) -> bool:
         """Take a request of the spider or of a middleware."""
         settlement = current()
-        if settlement is not None and request is settlement.request:
+        if settlement is not None and request is settlement.request and _will_be_repeated(settlement):
             return True  # our own sign for "try again later": the outcome is on the settlement
-        offer = self._offer_of(request)
+        offer = self._offer_of(request, is_start=settlement is None and bool(request.meta.get("is_start_request")))
+        if offer is None:
+            return False
         if settlement is not None and offer.request != IN_MEMORY:
-            settlement.children.append(offer)
-            return True
+            is_new = self._is_new(offer, settlement)
+            settlement.children.append(offer)  # also a known one: it may be nearer than was thought
+            return is_new
         page = self._frontier.offer([offer], self.clock.now())[0]
         if page and offer.request == IN_MEMORY:
             self._requests_in_memory[page] = request
@@ -141,19 +182,38 @@ class FrontierScheduler(BaseScheduler):
         self._commit_soon()
         return bool(page)
 
-    def _offer_of(self, request: Request) -> Offer:
-        self._unique += 1
-        fingerprint = self.crawler.request_fingerprinter.fingerprint(request)
-        seed = self.crawl.run.recovered.hash_seed
-        unique = self._unique + int(self.started_at * 1000)
+    def _is_new(self, offer: Offer, settlement: Settlement) -> bool:
+        """Whether the frontier will take it, as far as can be told before the settlement is written."""
+        if offer.key in settlement.child_keys or self._frontier.knows(offer.key):
+            self.crawler.stats.inc_value("webcrawl/requests_known")
+            return False
+        settlement.child_keys.add(offer.key)
+        return self.crawl.admission.refuse(offer.url, host_of(offer.url)) is None
+
+    def _offer_of(self, request: Request, is_start: bool) -> Offer | None:
+        """The request as an offer; None for what is no page of the web."""
+        url = resolve(request.url, [""])[0] if request.url.startswith(("http:", "https:")) else None
+        if url is None:
+            logger.warning("%s is neither http nor https and is not fetched", request.url[:200])
+            return None
+        identity = request_identity(request, self.crawler.request_fingerprinter.fingerprint(request), is_start)
+        if request.dont_filter:
+            identity += self._serial_number(identity, is_start)
         return Offer(
-            request.url,
-            key=request_key(request, fingerprint, seed, unique),
-            depth=request.meta.get("depth", 0),
+            url,
+            key=xxh3_64_intdigest(identity, self.crawl.run.recovered.hash_seed) or 1,
+            depth=min(max(int(request.meta.get("depth", 0)), 0), DEEPEST),
             priority=request.priority * 1000.0,
             request=request_to_bytes(request, self._spider) or IN_MEMORY,
-            trusted=False,
         )
+
+    def _serial_number(self, identity: bytes, is_start: bool) -> bytes:
+        """What makes requests with `dont_filter` different: for start requests the same at every start, else never."""
+        if is_start:
+            self._start_requests[identity] += 1
+            return b" %d" % self._start_requests[identity]
+        self._unfiltered += 1
+        return f" {self.started_at!r} {self._unfiltered}".encode()
 
     # ------------------------------------------------------------------------------------------------ out
 
@@ -161,7 +221,7 @@ class FrontierScheduler(BaseScheduler):
         """Whether the crawl should stay open; asked only when nothing is under way in the engine."""
         if self._stop_reason:
             return False
-        if self.choices.run.forever or self._frontier.under_way or self._frontier.is_selecting:
+        if self.choices.run.forever or self._frontier.under_way or self._frontier.is_selecting or self._disk_is_behind:
             return True
         now = self.clock.now()
         return self._frontier.next_instant(now) <= now + self.choices.run.end_wait_seconds
@@ -170,30 +230,50 @@ class FrontierScheduler(BaseScheduler):
         """The best request that may be made now, or None; then a timer is set."""
         if self._stop_reason or self._must_stop():
             return None
-        if self._frontier.backlog > MOST_UNSETTLED:
-            return None  # the disk is behind; the writer wakes us
         now = self.clock.now()
-        answer = self._frontier.next(now)
-        if isinstance(answer, list):
-            return self._request_for(answer[0])
+        if self._disk_is_behind:
+            self._wake_at(now + DISK_WAIT_SECONDS, now)
+            return None
+        while isinstance(answer := self._frontier.next(now), list):
+            if (request := self._request_for(answer[0])) is not None:
+                return request
         if not isinstance(answer, Empty):
             self._wake_at(answer.until, now)
         return None
 
-    def _request_for(self, lease: Lease) -> Request:
+    @property
+    def _disk_is_behind(self) -> bool:
+        return self._frontier.backlog > MOST_UNSETTLED
+
+    def _request_for(self, lease: Lease) -> Request | None:
         if lease.request is None:
             meta = {"verbatim_url": True, "depth": lease.depth, "download_slot": SLOT}
-            request = Request(lease.url, meta=meta)
+            request = Request(lease.url, meta=meta, errback=self._page_failed)
         elif lease.request == IN_MEMORY:
             request = self._requests_in_memory[lease.page]
             request.meta["download_slot"] = SLOT
         else:
-            request = request_from_bytes(lease.request, self._spider)
+            restored = self._restored(lease)
+            if restored is None:
+                return None
+            request = restored
             request.meta["download_slot"] = SLOT
         settlement = Settlement(lease, request)
         self._settlements[request] = settlement
         CURRENT.set(settlement)
         return request
+
+    def _restored(self, lease: Lease) -> Request | None:
+        """The request that was written down; one the spider no longer understands is set aside, not lost."""
+        assert lease.request is not None
+        try:
+            return request_from_bytes(lease.request, self._spider)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the crawl goes on with the others
+            logger.error("The stored request for %s cannot be used by this spider any more: %s", lease.url, error)  # noqa: TRY400
+            now = self.clock.now()
+            self._frontier.report(Report(lease, Visit(now), Event.REFUSE, Reason.SPIDER_ERROR), now)
+            self._commit_soon()
+            return None
 
     # ------------------------------------------------------------------------------------------------ back
 
@@ -203,7 +283,10 @@ class FrontierScheduler(BaseScheduler):
             return  # not one of ours, e.g. an image of a media pipeline
         settlement.is_done = True
         now = self.clock.now()
-        outcome = settlement.outcome or Outcome(Event.STORE, Reason.ALIAS if settlement.children else Reason.IGNORED)
+        outcome = settlement.outcome
+        if outcome is None:  # a middleware answered with other requests, or swallowed the answer
+            is_alias = bool(settlement.children)
+            outcome = Outcome(Event.STORE, Reason.ALIAS) if is_alias else Outcome(Event.REFUSE, Reason.IGNORED)
         if settlement.spider_failed and outcome.event is Event.STORE:
             outcome = Outcome(Event.STORE, Reason.SPIDER_ERROR)
         report = Report(
@@ -288,6 +371,28 @@ class FrontierScheduler(BaseScheduler):
 
     def _spider_idle(self) -> None:
         """Nothing is left, or nothing for a long time: the latter is not a finished crawl."""
-        instant = self._frontier.next_instant(self.clock.now())
-        if instant < math.inf and not self._stop_reason:
+        if self._stop_reason:
+            raise CloseSpider(self._stop_reason)
+        if self._frontier.next_instant(self.clock.now()) < math.inf:
             raise CloseSpider("waiting")
+
+
+def _check_components(crawler: Crawler) -> None:
+    """Refuse a crawl whose outcomes nobody notes, or whose feeds do not agree with the frontier."""
+    if crawler.get_downloader_middleware(OutcomeMiddleware) is None:
+        raise SettingError(
+            "The downloader middleware webcrawl.middlewares.outcome.OutcomeMiddleware is missing.",
+            "Nobody would note how a visit ended. (DOWNLOADER_MIDDLEWARES of a spider replace those of the project.)",
+            'Add it: DOWNLOADER_MIDDLEWARES = {"webcrawl.middlewares.outcome.OutcomeMiddleware": 20, ...}.',
+        )
+    if type(crawler.get_extension(FeedExporter)) is FeedExporter:
+        raise SettingError(
+            "The extension scrapy.extensions.feedexport.FeedExporter is in use.",
+            "A kill would lose what it has not written, and a restart would overwrite or repeat the rest.",
+            'Use ours: EXTENSIONS = {"webcrawl.extensions.feeds.SettledFeeds": 0,'
+            ' "scrapy.extensions.feedexport.FeedExporter": None, ...}.',
+        )
+
+
+def _will_be_repeated(settlement: Settlement) -> bool:
+    return settlement.outcome is not None and settlement.outcome.event is Event.FAIL

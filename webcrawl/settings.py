@@ -40,7 +40,11 @@ EXTENSIONS = {
     "webcrawl.speed.LoopTuning": 0,
     "scrapy.extensions.closespider.CloseSpider": None,  # WEBCRAWL_LIMIT_*
     "scrapy.extensions.spiderstate.SpiderState": None,
+    "webcrawl.extensions.progress.Progress": 0,
+    "scrapy.extensions.logstats.LogStats": None,  # Progress
+    "webcrawl.extensions.summary.Summary": 0,
 }
+STATS_DUMP = False  # Summary says it in words; `-s STATS_DUMP=True` shows Scrapy's own figures
 FEED_EXPORT_ENCODING = "utf-8"
 
 # Nobody needs a shell in a running crawler.

@@ -21,7 +21,19 @@ if TYPE_CHECKING:
 class Settlement:
     """Collects until the request is finished, then becomes one report."""
 
-    __slots__ = ("children", "is_done", "lease", "links", "outcome", "outputs", "redirect", "request", "spider_failed", "visit")
+    __slots__ = (
+        "child_keys",
+        "children",
+        "is_done",
+        "lease",
+        "links",
+        "outcome",
+        "outputs",
+        "redirect",
+        "request",
+        "spider_failed",
+        "visit",
+    )
 
     def __init__(self, lease: Lease, request: Request) -> None:
         self.lease = lease
@@ -31,6 +43,7 @@ class Settlement:
         self.links: Sequence[str] = ()
         self.redirect = ""
         self.children: list[Offer] = []
+        self.child_keys: set[int] = set()
         self.outputs: list[tuple[int, bytes]] = []
         self.spider_failed = False
         self.is_done = False

@@ -9,7 +9,8 @@ is settled. No Request is made per link: on a page with sixty links that is most
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import difflib
+from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from scrapy import Spider
 from w3lib.encoding import http_content_type_encoding
 from xxhash import xxh3_64_intdigest, xxh3_128_hexdigest
 
+from webcrawl import oneline
 from webcrawl.assembly import Purpose
 from webcrawl.core.errors import SeedError, SettingError
 from webcrawl.core.lifecycle import Event
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+ARGUMENTS = ("seeds", "scope", "add")
 KIND_NAMES = {int(kind): kind.name.lower() for kind in Kind}
 
 
@@ -46,12 +49,18 @@ class WebSpider(Spider):
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
         """Settings that are right for this spider only, each with its reason in `webcrawl.speed`."""
+        oneline.install()
         super().update_settings(settings)
+        chosen = cls.custom_settings or {}
         for name, value in SPIDER_SETTINGS.items():
-            settings.set(name, value, priority="spider")
+            if isinstance(value, dict):  # what the project and the spider chose stays
+                settings.set(name, {**value, **settings.getdict(name)}, priority="spider")
+            elif name not in chosen:
+                settings.set(name, value, priority="spider")
 
     def __init__(self, seeds: str = "", scope: str = "sites", add: str = "", **arguments: Any) -> None:
         super().__init__(**arguments)
+        _check_arguments(arguments)
         if not seeds:
             raise SeedError(
                 "No seeds were given, so there is nothing to crawl.",
@@ -82,6 +91,9 @@ class WebSpider(Spider):
         if len(response.body) > LARGE_BODY_BYTES:
             return self._parse_in_thread(response, settlement)
         return (self._page(response, settlement, parse_page(response.body, response.url, _charset(response))),)
+
+    def page_failed(self, failure: Any) -> None:
+        """No answer: the page's record says why, and the summary counts it; a log line a page would drown the rest."""
 
     async def _parse_in_thread(self, response: Response, settlement: Settlement) -> AsyncIterator[Page]:
         """A large page would stop the event loop for several milliseconds."""
@@ -124,6 +136,18 @@ class WebSpider(Spider):
             visit.text_bytes = len(parsed.text)
             settlement.links = parsed.links
         return page
+
+
+def _check_arguments(unknown: Iterable[str]) -> None:
+    """Refuse arguments that this spider does not have; those with an underscore are of tools (scrapyd gives `_job`)."""
+    for name in unknown:
+        if not name.startswith("_"):
+            near = difflib.get_close_matches(name, ARGUMENTS, n=1)
+            raise SettingError(
+                f"-a {name}=... is no argument of the spider `web`.",
+                "It would be ignored.",
+                f"{f'Did you mean {near[0]}? ' if near else ''}There are: {', '.join(ARGUMENTS)}.",
+            )
 
 
 def _describe(page: Page, parsed: ParsedPage) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 from scrapy import Request, Spider
-from scrapy.exceptions import DownloadFailedError
+from scrapy.exceptions import DownloadCancelledError, DownloadFailedError
 from scrapy.utils.test import get_crawler
 
 ROOT = Path(__file__).parents[2]
@@ -129,6 +129,14 @@ class Site:
             listener.close()
 
 
+class Rude(Site):
+    """Closes, or speaks and then closes, before it is asked."""
+
+    def talk(self, peer, number):
+        with contextlib.suppress(OSError), peer:
+            peer.sendall(self.scripts)
+
+
 class Proxy(Site):
     """Answers absolute-form requests itself and tunnels CONNECT to whatever port is asked for, on loopback."""
 
@@ -195,7 +203,7 @@ def scripts():
     }
 
 
-def plan(site, secure, proxy, dead_port):
+def plan(site, secure, proxy, slam, greet, dead_port):
     """Name -> request; done in this order, one after the other."""
     here, safe = f"http://127.0.0.1:{site.port}", f"https://localhost:{secure.port}"
     via = f"http://user:secret@127.0.0.1:{proxy.port}"
@@ -228,6 +236,8 @@ def plan(site, secure, proxy, dead_port):
         "no-name": {"url": "http://no-such-host.invalid/"},
         "bad-name": {"url": f"http://{'a' * 70}.invalid/"},
         "address-refused": {"url": f"http://127.0.0.99:{site.port}/plain"},
+        "slam": {"url": f"http://127.0.0.1:{slam.port}/"},
+        "greet": {"url": f"http://127.0.0.1:{greet.port}/"},
         "ipv6": {"url": f"http://[::1]:{site.port}/plain"},
         "tls": {"url": f"{safe}/plain"},
         "tls-again": {"url": f"{safe}/plain"},
@@ -278,10 +288,11 @@ class Crawl:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(pem)
         self.site, self.secure, self.proxy = Site(scripts()), Site(scripts(), tls), Proxy(scripts())
+        servers = (self.site, self.secure, self.proxy, Rude(b""), Rude(b"220 mail.test ESMTP\r\n"))
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
             dead_port = unused.getsockname()[1]
-        requests = plan(self.site, self.secure, self.proxy, dead_port)
+        requests = plan(*servers, dead_port)
         asked, told = folder / "plan.json", folder / "result.json"
         asked.write_text(json.dumps({"loop": loop, "requests": requests}))
         command = [sys.executable, "-W", "always::ResourceWarning", __file__, str(asked), str(told)]
@@ -289,7 +300,7 @@ class Crawl:
         self.log = done.stderr
         assert done.returncode == 0, self.log
         self.results = json.loads(told.read_text())
-        for server in (self.site, self.secure, self.proxy):
+        for server in servers:
             server.close()
 
     def __getitem__(self, name):
@@ -382,7 +393,7 @@ def test_floods_of_header_fields_are_cut_off(crawl, name):
     assert "65536 bytes of header fields" in crawl[name]["message"]
 
 
-@pytest.mark.parametrize("name", ["garbage", "cut-head", "vanish", "lengths"])
+@pytest.mark.parametrize("name", ["garbage", "cut-head", "vanish", "lengths", "slam", "greet"])
 def test_what_is_not_http_fails(crawl, name):
     assert crawl[name]["error"] in ("DownloadFailedError", "ConnectionDroppedError")
     assert crawl[name]["seconds"] < 1
@@ -482,6 +493,22 @@ def test_certificates_are_verified_if_scrapys_setting_says_so(tmp_path):
     site.close()
 
 
+def test_closing_cancels_what_is_under_way():
+    site = Site({"/silent": [0.5]})
+
+    async def ask_and_close():
+        handler = LeanHttpHandler(get_crawler(Spider))
+        asking = asyncio.ensure_future(handler.download_request(Request(f"http://127.0.0.1:{site.port}/silent")))
+        while not handler._pool.busy:  # noqa: ASYNC110  the handler has no event to wait for
+            await asyncio.sleep(0)
+        await handler.close()
+        await asking
+
+    with pytest.raises(DownloadCancelledError, match="handler was closed"):
+        asyncio.run(ask_and_close())
+    site.close()
+
+
 def test_plain_requests_reach_a_proxy_in_absolute_form(crawl):
     proxied = crawl["proxied"]
     assert proxied["body"] == b"by proxy"
@@ -505,6 +532,7 @@ def test_what_it_does_not_do_goes_to_scrapys_own_handler(crawl):
     assert crawl["bound"]["times"] is None
     assert crawl.log.count("Handler fallback: Scrapy's own takes requests with meta bindaddress.") == 1
     assert crawl.log.count("Handler fallback: Scrapy's own takes requests with a socks5 proxy.") == 1
+    assert crawl.log.count("Address check bypassed: requests with meta bindaddress") == 1
     assert "webcrawl" not in crawl["socks"].get("module", "")
 
 

@@ -284,8 +284,8 @@ The access log /no/such/folder/log cannot be written (No such file or directory)
 Choose another file with --log.
 
 --port 0 --ready-file /no/such/folder/ready
-The ready file /no/such/folder/ready cannot be written (No such file or directory), so nobody would learn that the server
-answers. Choose another file with --ready-file.
+The ready file /no/such/folder/ready cannot be written (No such file or directory), so nobody would learn that the
+server answers. Choose another file with --ready-file.
 """
 
 
@@ -322,10 +322,11 @@ def test_the_command_serves_until_ctrl_c(project):
             proxy = f"http://127.0.0.1:{port}"
             with Client(port) as client:
                 assert client.ask(f"GET {HOME} HTTP/1.1")[0].status == 200
-            facts = json.loads(ready_file.read_text())
+                facts = json.loads(ready_file.read_text())
+                process.send_signal(signal.SIGINT)
+                rest, complaints = process.communicate(timeout=20)
         finally:
-            process.send_signal(signal.SIGINT)
-        rest, complaints = process.communicate(timeout=20)
+            process.kill()
     assert greeting == [
         f"A web of 3 hosts and 30 pages answers at {proxy}/",
         "Nothing is forwarded to the real network.",

@@ -61,7 +61,7 @@ class Plan:
 
 def _ranks(scores: Array, pages: Array) -> Array:
     """One number per page: smaller is better, by falling score, ties by rising page (score and page in 64 bits)."""
-    bits = scores.astype(np.float32).view(np.uint32)
+    bits = (scores.astype(np.float32) + np.float32(0)).view(np.uint32)  # + 0: of two zeros one has a sign
     rising = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
     return (~rising).astype(np.uint64) << _LOW | pages.astype(np.uint64)
 

@@ -9,7 +9,6 @@ and the feed is written from there whenever the crawl closes; this is said once 
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import logging
@@ -19,19 +18,25 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
+import orjson
 from itemadapter import ItemAdapter
+from scrapy.exceptions import CloseSpider
 from scrapy.exporters import CsvItemExporter, JsonLinesItemExporter
 from scrapy.extensions.feedexport import FeedExporter
 from scrapy.utils.misc import build_from_crawler
 from scrapy.utils.serialize import ScrapyJSONEncoder
+from xxhash import xxh3_64_hexdigest
 
-from webcrawl.items import PAGE_FIELDS, Page
+from webcrawl.core.errors import SettingError
+from webcrawl.items import Page
 from webcrawl.settlement import current
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.extensions.feedexport import ItemFilter
 
+    from webcrawl.backends.embedded.run import EmbeddedRun
+    from webcrawl.backends.embedded.writer import FeedFile
     from webcrawl.scheduler import FrontierScheduler
 
 logger = logging.getLogger(__name__)
@@ -52,18 +57,28 @@ class SettledFeeds(FeedExporter):
     """Takes the place of Scrapy's FeedExporter and understands the same FEEDS setting."""
 
     def open_spider(self, spider: Spider) -> None:
-        """Register the run's output files; a file of this run is continued."""
+        """Register the run's output files; a file of this run is continued. Without them nothing is fetched."""
         self._scheduler: FrontierScheduler = self.crawler.engine.scheduler  # type: ignore[assignment, union-attr]
         self._run = self._scheduler.crawl.run
         self._targets: list[Target] = []
         self._spools: dict[str, Path] = {}
+        try:
+            self._open_all(spider)
+        except (OSError, SettingError) as error:  # a crawl without its output would be for nothing
+            logger.error("A feed cannot be written: %s Nothing was fetched. Choose another place with -O FILE.", error)  # noqa: TRY400
+            raise CloseSpider("feed_failed") from error
+        except Exception as error:
+            logger.exception("A feed cannot be written, so nothing was fetched.")
+            raise CloseSpider("feed_failed") from error
+
+    def _open_all(self, spider: Spider) -> None:
         for template, options in self.feeds.items():
             uri = _uri(template, self._get_uri_params(spider, options["uri_params"]))
             accepts = _acceptance(self.filters[template])
             if _can_be_appended_to(uri, options, self.exporters):
                 self._targets.append(self._appended(template, uri, options, accepts))
             else:
-                self._targets.append(self._spooled(template, uri, accepts))
+                self._targets.append(self._spooled(template, uri, options, accepts))
 
     def item_scraped(self, item: Any, spider: Spider) -> None:
         """Serialise at once, as Scrapy does: the item may change later."""
@@ -87,23 +102,24 @@ class SettledFeeds(FeedExporter):
         path = _path(uri)
         feed = self._run.feed(template, path, options["format"], overwrite=bool(options.get("overwrite")))
         if issubclass(self.exporters[options["format"]], CsvItemExporter):
-            columns = CsvColumns(feed.number, options, self._scheduler, feed.settled_bytes > 0, self._run)
+            columns = CsvColumns(feed, self._run, self._csv_exporter(options))
             return Target(feed.number, accepts, columns.serialise)
+        exported = self._exported(options)
         if _is_plain(options, self.exporters):
-            return Target(feed.number, accepts, page_line)
-        return Target(feed.number, accepts, self._exported(options))
+            return Target(feed.number, accepts, lambda item: page_line(item) if type(item) is Page else exported(item))
+        return Target(feed.number, accepts, exported)
 
-    def _exported(self, options: dict[str, Any]) -> Serialise:
+    def _exported(self, options: dict[str, Any], **others: Any) -> Serialise:
+        """Scrapy's exporter of this format, one item at a time."""
         buffer = io.BytesIO()
-        exporter = build_from_crawler(
-            self.exporters[options["format"]],
-            self.crawler,
-            buffer,
-            fields_to_export=options["fields"],
-            encoding=options["encoding"],
-            indent=options["indent"],
+        arguments = {
+            "fields_to_export": options["fields"],
+            "encoding": options["encoding"],
+            "indent": options["indent"],
             **options["item_export_kwargs"],
-        )
+            **others,
+        }
+        exporter = build_from_crawler(self.exporters[options["format"]], self.crawler, buffer, **arguments)
 
         def serialise(item: Any) -> bytes:
             exporter.export_item(item)
@@ -114,10 +130,27 @@ class SettledFeeds(FeedExporter):
 
         return serialise
 
+    def _csv_exporter(self, options: dict[str, Any]) -> Callable[[Any, bool], Serialise]:
+        """Exporters for a header and for lines; the columns are those of the options, if they name some."""
+        wants_header = options["item_export_kwargs"].get("include_headers_line", True)
+
+        def make(fields: Any, is_first: bool) -> Serialise:
+            return self._exported(
+                options, fields_to_export=options["fields"] or fields, include_headers_line=is_first and wants_header
+            )
+
+        return make
+
     # ------------------------------------------------------------------------------------------------ whole feeds
 
-    def _spooled(self, template: str, uri: str, accepts: Callable[[Any], bool]) -> Target:
-        spool = self._run.directory / "items" / f"{len(self._spools) + 1}.jsonl"
+    def _spooled(self, template: str, uri: str, options: dict[str, Any], accepts: Callable[[Any], bool]) -> Target:
+        spool = self._run.directory / "items" / f"{xxh3_64_hexdigest(template.encode())}.jsonl"
+        if not spool.exists() and not options.get("overwrite") and _is_local(uri) and _path(uri).exists():
+            raise SettingError(
+                f"{uri} exists, and this kind of file cannot be appended to.",
+                "It would be overwritten.",
+                "Name another file, or say that it may be overwritten: -O instead of -o.",
+            )
         feed = self._run.feed(template, spool, "jsonlines", overwrite=False)
         self._spools[template] = feed.path
         logger.info("%s is written whole when the crawl closes; until then its items are in %s", uri, feed.path)
@@ -144,70 +177,49 @@ class SettledFeeds(FeedExporter):
 class CsvColumns:
     """CSV needs its columns before its first line, and the same ones after a restart."""
 
-    def __init__(
-        self, number: int, options: dict[str, Any], scheduler: FrontierScheduler, has_header: bool, run: Any
-    ) -> None:
-        self._number = number
-        self._options = options
-        self._scheduler = scheduler
-        self._serialise: Serialise | None = None
-        remembered = run.feed_header(number)
-        if remembered:
-            self._start(json.loads(remembered))
-        elif has_header and options["fields"]:
-            self._start(options["fields"])
+    def __init__(self, feed: FeedFile, run: EmbeddedRun, exporter: Callable[[Any, bool], Serialise]) -> None:
+        self._feed = feed
+        self._run = run
+        self._exporter = exporter
+        remembered = run.feed_header(feed.number)
+        self._line = exporter(json.loads(remembered), False) if remembered else None
 
     def serialise(self, item: Any) -> bytes:
         """One line; before the very first one the header goes straight to the file."""
-        if self._serialise is None:
-            fields = self._options["fields"] or list(ItemAdapter(item).field_names())
-            names = list(fields.values()) if isinstance(fields, Mapping) else list(fields)
-            frontier = self._scheduler.crawl.frontier
-            frontier.note_feed_header(self._number, json.dumps(fields))
-            self._start(fields)
-            frontier.output(self._number, _csv_line(names, self._options["encoding"] or "utf-8"))
-        assert self._serialise is not None
-        return self._serialise(item)
-
-    def _start(self, fields: Any) -> None:
-        options = {"include_headers_line": False, **self._options["item_export_kwargs"]}
-        buffer = io.BytesIO()
-        exporter = CsvItemExporter(
-            buffer, fields_to_export=fields, encoding=self._options["encoding"], **{**options, "include_headers_line": False}
-        )
-
-        def serialise(item: Any) -> bytes:
-            exporter.export_item(item)
-            data = buffer.getvalue()
-            buffer.seek(0)
-            buffer.truncate()
-            return data
-
-        self._serialise = serialise
+        if self._line is None:
+            columns = list(ItemAdapter(item).field_names())
+            self._line = self._exporter(columns, False)
+            frontier = self._run.frontier
+            frontier.note_feed_header(self._feed.number, json.dumps(columns))
+            if not self._feed.settled_bytes:  # else it is another crawl's file, with a header
+                line = self._line(item)
+                frontier.output(self._feed.number, self._exporter(columns, True)(item).removesuffix(line))
+                return line
+        return self._line(item)
 
 
-def page_line(item: Any) -> bytes:
-    """One JSON line, as Scrapy's exporter would write it, without asking each field for its serialiser."""
-    if type(item) is Page:
-        return _line({name: getattr(item, name) for name in PAGE_FIELDS})
-    return _line(ItemAdapter(item).asdict())
+def page_line(page: Page) -> bytes:
+    """One JSON line. Pages go through orjson: 12 µs for 14 KB, where Scrapy's encoder takes 200."""
+    try:
+        return orjson.dumps(page, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # a pipeline put something into the page that orjson does not know
+        return _line(ItemAdapter(page).asdict())
 
 
 _encode = ScrapyJSONEncoder(ensure_ascii=False).encode
 
 
 def _line(fields: dict[str, Any]) -> bytes:
-    return _encode(fields).encode("utf-8", "surrogatepass") + b"\n"
-
-
-def _csv_line(values: list[str], encoding: str) -> bytes:
-    text = io.StringIO()
-    csv.writer(text).writerow(values)
-    return text.getvalue().encode(encoding)
+    """Half a surrogate pair becomes what JSON writes for it: a backslash and u."""
+    return _encode(fields).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _uri(template: str, params: dict[str, Any]) -> str:
     return template % params if "%(" in template else template
+
+
+def _is_local(uri: str) -> bool:
+    return urlparse(uri).scheme in ("", "file")
 
 
 def _path(uri: str) -> Path:
@@ -220,7 +232,7 @@ def _acceptance(item_filter: ItemFilter) -> Callable[[Any], bool]:
 
 
 def _can_be_appended_to(uri: str, options: dict[str, Any], exporters: Mapping[str, type]) -> bool:
-    is_local = urlparse(uri).scheme in ("", "file")
+    is_local = _is_local(uri)
     is_by_lines = issubclass(exporters[options["format"]], JsonLinesItemExporter | CsvItemExporter)
     return is_local and is_by_lines and not options.get("postprocessing") and not options.get("batch_item_count")
 
@@ -228,4 +240,5 @@ def _can_be_appended_to(uri: str, options: dict[str, Any], exporters: Mapping[st
 def _is_plain(options: dict[str, Any], exporters: Mapping[str, type]) -> bool:
     is_stock = exporters[options["format"]] is JsonLinesItemExporter
     is_utf8 = (options["encoding"] or "").lower() in ("utf-8", "utf8")
-    return is_stock and is_utf8 and not options["fields"] and not options["indent"] and not options["item_export_kwargs"]
+    has_options = options["fields"] or options["indent"] or options["item_export_kwargs"]
+    return is_stock and is_utf8 and not has_options

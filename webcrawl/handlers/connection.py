@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
         self.peer = transport.get_extra_info("peername") or ()
-        self.is_open = True
+        self.is_open = not transport.is_closing()
 
     def data_received(self, data: bytes) -> None:
         if self.waiter is None:

@@ -55,12 +55,21 @@ class Fallback:
             self._built[path] = cast("DownloadHandlerProtocol", build_from_crawler(load_object(path), self._crawler))
         if reason not in self._said:
             self._said.add(reason)
-            logger.info("Handler fallback: Scrapy's own takes requests with %s. handler=%s", reason, path)
+            self._say(reason, path, is_direct=not request.meta.get("proxy"))
         return await self._built[path].download_request(request)
 
     async def close(self) -> None:
         for handler in self._built.values():
             await handler.close()
+
+    def _say(self, reason: str, path: str, *, is_direct: bool) -> None:
+        logger.info("Handler fallback: Scrapy's own takes requests with %s. handler=%s", reason, path)
+        if is_direct and getattr(self._crawler, "webcrawl_check_address", None) is not None:
+            logger.warning(
+                "Address check bypassed: requests with %s go to a handler that does not ask webcrawl_check_address: a"
+                " page could lead them to a private address. Send them through a proxy, or do without.",
+                reason,
+            )
 
     def _path(self, scheme: str, reason: str) -> str:
         if reason.startswith("a socks") and (find_spec("httpx2") or find_spec("httpx")):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import ssl
 import time
 from ipaddress import ip_address
@@ -60,6 +61,8 @@ REPEATABLE = frozenset({"GET", "HEAD"})
 ROUTES_REMEMBERED = 10_000
 CONTENT_TYPES_REMEMBERED = 256
 DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_BEFORE_TARGET = re.compile(r"[^:]*://[^/?#]*")
 
 # Names resolved for http:// serve https:// as well: Scrapy builds one handler per scheme.
 _resolvers: WeakKeyDictionary[Crawler, Resolver] = WeakKeyDictionary()
@@ -113,7 +116,8 @@ class LeanHttpHandler(BaseDownloadHandler):
         for connection in self._pool.close():
             connection.fail(DownloadCancelledError("The download handler was closed."))
         await self._fallback.close()
-        await asyncio.sleep(0)  # lets the transports report that they are closed
+        if self._loop is not None:
+            await asyncio.sleep(0)  # lets the transports report that they are closed
 
     # ------------------------------------------------------------ where to
 
@@ -153,7 +157,7 @@ class LeanHttpHandler(BaseDownloadHandler):
         prefix = f"{parts.scheme}://{parts.netloc}"
         if proxy is None and "@" not in prefix:
             self._routes[prefix] = route
-        rest = url[url.index("//") + 2 + len(parts.netloc) :]
+        rest = _BEFORE_TARGET.sub("", url, count=1)
         target = safe_target(rest if rest.startswith("/") else "/" + rest)
         if proxy is not None and not route.is_tunnel:
             target = f"{route.scheme}://{route.authority}{target}"
@@ -194,6 +198,8 @@ class LeanHttpHandler(BaseDownloadHandler):
         self, connection: Connection, request: Request, limits: Limits, wire: bytes, deadline: float
     ) -> Ending:
         assert self._loop is not None
+        if not connection.is_open:  # some servers close, or speak, before they are asked
+            raise ConnectionDroppedError("The connection was closed before the request could be sent.")
         waiter: asyncio.Future[Ending] = self._loop.create_future()
         connection.begin(waiter, request, limits, deadline)
         self._pool.watch(connection)
@@ -345,9 +351,13 @@ def _proxy(request: Request, meta: dict[str, Any]) -> tuple[tuple[str, int] | No
     if not url:
         return None, None
     parts = urlsplit(url if "://" in url else f"http://{url}")
-    if not parts.hostname:
+    try:
+        host, port = parts.hostname, parts.port or 80
+    except ValueError as error:
+        raise DownloadFailedError(f"The port of the proxy {url!r} is not a number below 65536.") from error
+    if not host:
         raise DownloadFailedError(f"No host in the proxy address {url!r}.")
-    return (parts.hostname, parts.port or 80), request.headers.get(b"Proxy-Authorization")
+    return (host, port), request.headers.get(b"Proxy-Authorization")
 
 
 def _ascii_host(host: str) -> str:

@@ -112,11 +112,11 @@ async def _serve(server: Server, options: argparse.Namespace) -> None:
     stopped = _stop_event(options.until_eof)
     _allow_many_connections()
     answering = await server.start()
-    _announce(server, options)
     try:
+        _announce(server, options)
         await stopped.wait()
     finally:
-        answering.close()
+        answering.close()  # uvloop does not end while a server listens
         _remove(options.ready_file)
     _say_goodbye(server, options)
 

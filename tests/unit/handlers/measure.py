@@ -1,7 +1,7 @@
 """CPU per exchange of the download handlers; a program, not a test: `python tests/unit/handlers/measure.py --help`.
 
 `handler`: the handler alone, many keep-alive exchanges in one loop, Response included, Request not; `floor` is the
-same traffic by a protocol that only counts bytes.
+same traffic by a protocol that only counts bytes. `alone`: the lean handler's own work, no network.
 `scrapy`: a bare crawl (no middlewares, empty callback) through each handler, one process each, rounds interleaved.
 The site is one process answering every request with the same page in one write. CPU is the crawling process's own.
 """
@@ -16,12 +16,14 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 HANDLERS = {
     "http11": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler",
     "aiohttp": "scrapy.core.downloader.handlers._aiohttp.AiohttpDownloadHandler",
     "lean": "webcrawl.handlers.http.LeanHttpHandler",
 }
+HEADERS = {"Accept": "text/html", "Accept-Language": "en", "User-Agent": "webcrawl", "Accept-Encoding": "gzip"}
 LOOPS = {"asyncio": None, "uvloop": "uvloop.Loop"}
 HOSTS = 32
 BODY = (b"<html><head><title>page</title></head><body>" + b"<p>river stone market winter engine</p>" * 1000)[
@@ -100,6 +102,8 @@ def crawl(handler, loop, port, pages):
 class Floor(asyncio.Protocol):
     """As little as one can do for an exchange: send, count the bytes, wake the one who waits."""
 
+    waiter: asyncio.Future[None]
+
     def connection_made(self, transport):
         self.transport = transport
         self.received = 0
@@ -128,6 +132,42 @@ async def floor(port, pages):
     print(json.dumps((time.process_time() - before) / pages * 1e6))
 
 
+class Mirror(asyncio.Transport):
+    """A transport that answers each write with the page, at once."""
+
+    connection: Any
+
+    def write(self, data):
+        self.connection.data_received(PAGE)
+
+
+async def alone():
+    """Least and median µs of an exchange without a network: bursts too short to be interrupted much."""
+    from scrapy import Request, Spider
+    from scrapy.utils.test import get_crawler
+
+    from webcrawl.handlers.connection import Connection
+    from webcrawl.handlers.http import LeanHttpHandler
+
+    handler = LeanHttpHandler(get_crawler(Spider))
+    request = Request("http://127.0.0.1:8080/page/1.html?lang=en", headers=HEADERS, meta={"download_timeout": 30.0})
+    await handler.close()
+    handler._loop, handler._may_fall_back = asyncio.get_running_loop(), False
+    route, _ = handler._locate(request, request.meta)
+    connection, mirror = Connection(route), Mirror()
+    mirror.connection = connection
+    connection.transport, connection.is_open, connection.keep_alive = mirror, True, True
+    connection.request = request
+    handler._pool.release(connection)
+    spent = []
+    for _ in range(300):
+        before = time.process_time()
+        for _ in range(100):
+            await handler.download_request(request)
+        spent.append((time.process_time() - before) / 100 * 1e6)
+    print(f"an exchange without a network: least {min(spent):.0f} µs, median {median(spent):.0f} µs")
+
+
 async def exchanges(handler, port, pages):
     from scrapy import Request, Spider
     from scrapy.utils.misc import build_from_crawler, load_object
@@ -135,13 +175,12 @@ async def exchanges(handler, port, pages):
 
     crawler = get_crawler(Spider, {"DOWNLOAD_HANDLERS": {}})
     subject = build_from_crawler(load_object(HANDLERS[handler]), crawler)
-    headers = {"Accept": "text/html", "Accept-Language": "en", "User-Agent": "webcrawl", "Accept-Encoding": "gzip"}
     waiting = iter(urls(port, pages))
     meta = {"verbatim_url": True, "download_timeout": 30.0}
 
     async def ask():
         for url in waiting:
-            response = await subject.download_request(Request(url, headers=headers, meta=meta))
+            response = await subject.download_request(Request(url, headers=HEADERS, meta=meta))
             assert len(response.body) == len(BODY)
 
     await asyncio.gather(*(ask() for _ in range(HOSTS)))
@@ -151,7 +190,7 @@ async def exchanges(handler, port, pages):
     spent = time.process_time() - before
     before = time.process_time()
     for url in urls(port, pages):
-        Request(url, headers=headers, meta=meta)
+        Request(url, headers=HEADERS, meta=meta)
     requests = time.process_time() - before
     await subject.close()
     print(json.dumps((spent - requests) / pages * 1e6))
@@ -187,7 +226,7 @@ def table(what, rounds, pages):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["handler", "scrapy", "serve", "one"])
+    parser.add_argument("what", choices=["handler", "scrapy", "alone", "serve", "one"])
     parser.add_argument("rest", nargs="*")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--pages", type=int, default=4000)
@@ -195,6 +234,8 @@ def main():
     sys.path.insert(0, str(Path(__file__).parents[3]))
     if asked.what == "serve":
         asyncio.run(serve())
+    elif asked.what == "alone":
+        asyncio.run(alone())
     elif asked.what != "one":
         table(asked.what, asked.rounds, asked.pages)
     elif asked.rest[0] == "scrapy":

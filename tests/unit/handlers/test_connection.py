@@ -24,6 +24,9 @@ class Wire(asyncio.Transport):
     def get_extra_info(self, name, default=None):
         return ("127.0.0.1", 80) if name == "peername" else None
 
+    def is_closing(self):
+        return self.is_aborted
+
     def abort(self):
         self.is_aborted = True
 

@@ -46,11 +46,11 @@ class Arrivals:
         columns = zip(self.urls, self.keys, self.hosts, self.depths, kinds, self.requests, strict=True)
         for page, (url, key, host, depth, kind, request) in enumerate(columns, first):
             if request is None:
-                yield page, url, _signed(key), host, self.parent, depth, kind, found_at, None
+                yield page, url, signed(key), host, self.parent, depth, kind, found_at, None
             elif request != IN_MEMORY:
-                yield page, url, _signed(key), host, self.parent, depth, kind, found_at, request.decode()
+                yield page, url, signed(key), host, self.parent, depth, kind, found_at, request.decode()
 
 
-def _signed(key: int) -> int:
+def signed(key: int) -> int:
     """SQLite's integers are signed."""
     return key - (1 << 64) if key >> 63 else key

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from webcrawl.backends.embedded.arrivals import Arrivals
+from webcrawl.backends.embedded.arrivals import Arrivals, signed
 from webcrawl.backends.embedded.journal import Claim, ClaimJournal
 from webcrawl.backends.embedded.recovery import Recovered
 from webcrawl.backends.embedded.refill import Refill
@@ -30,7 +30,7 @@ from webcrawl.backends.embedded.writer import Group, Writer
 from webcrawl.core.columns import Array
 from webcrawl.core.filters import Admission
 from webcrawl.core.frontier import IN_MEMORY, Counts, Empty, Lease, Offer, Report, Visit, Wait
-from webcrawl.core.lifecycle import READY, Event, State
+from webcrawl.core.lifecycle import LEASED, READY, Event, State
 from webcrawl.core.pagetable import DEEPEST, PageTable, link_depth
 from webcrawl.core.politeness import HostPolicy
 from webcrawl.core.reasons import Reason
@@ -90,12 +90,15 @@ class EmbeddedFrontier:
         self._unwritten: deque[tuple[int, dict[int, Text]]] = deque()  # the same of groups handed over: (last page, ...)
         self.in_memory_offers = 0
         self._in_memory: dict[int, Text] = {}  # of pages that are never written
+        self._unwritable: set[int] = set()  # their ids: the next process gives them to other pages
         self._leases: dict[int, Lease] = {}
         self._group = Group(recovered.commits + 1)
         self._dirty_hosts: set[int] = set()
+        self._changed: set[int] = set()  # pages whose record must be written though they were not visited
         self._refusals: dict[tuple[int, Reason], int] = {}
         self._refused_links = recovered.refused_links
         self._names: dict[str, int] = {}
+        self._new_hosts_at = recovered.new_hosts_at
         self.body_bytes = int(self.table.hosts.body_bytes[: self.table.hosts.count + 1].sum())
         self._outside = recovered.outside
         self._unplanned = recovered.outside
@@ -105,16 +108,20 @@ class EmbeddedFrontier:
         self._refill_after = 0.0
         self._next_due = recovered.next_due
         self._suspects = recovered.suspects
+        self._accused = {page for page, _, _ in recovered.suspects}
         self._suspect = 0
         self._lowered = recovered.unfinished
         self._relaxing = False
+        self._relaxed_in = -1  # after how many commits links were last read: before the next one nothing new is there
         self._relaxed: deque[tuple[list[int], list[tuple[int, Array]]]] = deque()
 
     # ------------------------------------------------------------------------------------------------ in
 
     def offer(self, offers: Sequence[Offer], now: float) -> list[int]:
         """Take URLs in that no page led to."""
-        return self._take_offers(offers, 0, now)
+        found = self._take_offers(offers, 0, now)
+        self._flush_if_full(now)
+        return found
 
     def _take_offers(self, offers: Sequence[Offer], parent: int, now: float) -> list[int]:
         found = []
@@ -206,8 +213,6 @@ class EmbeddedFrontier:
         self._group.pages.extend(new.rows(first, kinds, self.clock_offset))
         for order, score in enumerate(scores.tolist()):
             self._find_place(first + order, new, order, score)
-        if len(self._group.pages) >= ROWS_IN_GROUP:
-            self.flush(new.now)
         return ids.tolist()
 
     def _find_place(self, page: int, new: Arrivals, order: int, score: float) -> None:
@@ -215,10 +220,12 @@ class EmbeddedFrontier:
         is_written = text[1] != IN_MEMORY
         if not is_written:
             self._in_memory[page] = text
+            self._unwritable.add(page)
             self.in_memory_offers += 1
         elif self.rules.depth and new.depths[order] > self.rules.depth:
             self.table.move(page, Event.REFUSE, Reason.TOO_DEEP)
             self._note_change(page)
+            self._remember(page, text)
             return
         elif new.priorities[order]:
             self._note_change(page)
@@ -248,7 +255,12 @@ class EmbeddedFrontier:
         self.table.hosts.at.outside[host] += 1
         self._outside += 1
         self._unplanned += 1
-        if text is not None and page > self._writer.settled_page:
+        if text is not None:
+            self._remember(page, text)
+
+    def _remember(self, page: int, text: Text) -> None:
+        """Keep the URL of a page outside the working set until it is on disk."""
+        if page > self._writer.settled_page:
             self._recent[page] = text
 
     def _evict(self, page: int, host: int) -> None:
@@ -267,6 +279,7 @@ class EmbeddedFrontier:
         found = self.table.host_ids.get(number)
         if not found:
             found = self.table.hosts.append(1)
+            self.table.hosts.at.next_at[found] = self._new_hosts_at
             self.table.host_ids.add(np.array([number], np.uint64), np.array([found], np.uint32))
             self._group.hosts.append((found, host, site_of(host)))
         self._names[host] = found
@@ -302,7 +315,7 @@ class EmbeddedFrontier:
         state, depth = columns.at.state[page], columns.at.depth[page]
         if state == State.REFUSED and columns.at.reason[page] == Reason.TOO_DEEP and depth <= self.rules.depth:
             self.table.move(page, Event.FALL_DUE)
-            self._leave_outside(page, columns.at.host[page], self._recent.get(page))
+            self._leave_outside(page, columns.at.host[page], None)
             self._left_out = True
         elif state == State.STORED and self.rules.depth:
             self._lowered.append(page)
@@ -311,9 +324,10 @@ class EmbeddedFrontier:
 
     def _relax(self) -> None:
         """Look again at the links of pages whose depth was lowered; their rows are read in the refill thread."""
-        if self._relaxing or not self._lowered:
+        if self._relaxing or not self._lowered or self._writer.commits == self._relaxed_in:
             return
         pages, self._lowered, self._relaxing = self._lowered, [], True
+        self._relaxed_in = self._writer.commits
         self._refill.call(lambda: self._relaxed.append((pages, self._store.links(pages))))
 
     def _take_relaxed(self) -> None:
@@ -362,6 +376,8 @@ class EmbeddedFrontier:
             self.table.move(page, Event.REFUSE, Reason.HOST_LIMIT)
             self._note_change(page)
             self._working.release(host, hosts.at.next_at[host], now)
+            if page == self._suspect:
+                self._suspect = 0
             return None
         self.table.claim(page)
         lease = Lease(
@@ -409,11 +425,15 @@ class EmbeddedFrontier:
     @property
     def is_selecting(self) -> bool:
         """Whether more pages are on their way into the working set."""
-        return self._refill.is_running or bool(self._refill.ready)
+        return self._refill.is_running or bool(self._refill.ready) or self._relaxing
 
     def wait_for_selection(self) -> None:
         """Block until the selection under way has ended; for tests and benchmarks without an event loop."""
         self._refill.wait()
+
+    def knows(self, number: int) -> bool:
+        """Whether a page with this key is known."""
+        return bool(self.table.page_ids.get(number))
 
     @property
     def under_way(self) -> int:
@@ -494,6 +514,11 @@ class EmbeddedFrontier:
         self._outside += 1
         self._enter(page, (url, request), now)
 
+    def _acquit(self, page: int) -> None:
+        """A page that saw the crawler die has come back: what it was accused of counts no more."""
+        self._accused.discard(page)
+        self._group.cleared.append((page,))
+
     # ------------------------------------------------------------------------------------------------ back
 
     def report(self, report: Report, now: float) -> None:
@@ -508,6 +533,8 @@ class EmbeddedFrontier:
         if report.event is Event.RETURN:
             self._give_back(lease, now)
             return
+        if lease.page in self._accused:
+            self._acquit(lease.page)
         self._note_host(lease.host, report)
         state = self._note_state(lease, report)
         original = self._take_all_links(lease, report, now)
@@ -519,10 +546,11 @@ class EmbeddedFrontier:
             self._note_visit(lease, report, state, original)
         elif state in (State.STORED, State.GONE, State.REFUSED):
             self._in_memory.pop(lease.page)
+        if report.due_at:
+            self._remember(lease.page, (lease.url, lease.request))
         self._working.release(lease.host, self.table.hosts.at.next_at[lease.host], now)
         self._group.reports += 1
-        if self._group.reports >= self.rules.commit_pages:
-            self.flush(now)
+        self._flush_if_full(now)
 
     def _give_back(self, lease: Lease, now: float) -> None:
         self.table.move(lease.page, Event.RETURN)
@@ -530,16 +558,21 @@ class EmbeddedFrontier:
         if not self._join(lease.page, lease.host, lease.score, (lease.url, lease.request), now):
             self._leave_outside(lease.page, lease.host, (lease.url, lease.request))
 
+    def _rest(self, host: int, ended_at: float) -> None:
+        """A host was asked until `ended_at`; of several answers, the last end counts."""
+        next_at = self.table.hosts.at.next_at
+        next_at[host] = max(next_at[host], self._policy.next_at(ended_at))
+        self._dirty_hosts.add(host)
+
     def _note_host(self, host: int, report: Report) -> None:
         hosts = self.table.hosts
-        hosts.at.next_at[host] = self._policy.next_at(report.visit.ended_at)
+        self._rest(host, report.visit.ended_at)
         hosts.at.body_bytes[host] += report.visit.body_bytes
         self.body_bytes += report.visit.body_bytes
         if report.event is Event.STORE:
             hosts.at.stored[host] += 1
         else:
             hosts.at.failed[host] += 1
-        self._dirty_hosts.add(host)
 
     def _note_state(self, lease: Lease, report: Report) -> State:
         pages = self.table.pages
@@ -559,7 +592,8 @@ class EmbeddedFrontier:
             targets = self.take_links(lease, report.links, now)
         else:
             return 0
-        self._group.links.append((lease.page, targets.astype("<u4").tobytes()))
+        if lease.request != IN_MEMORY:
+            self._group.links.append((lease.page, targets.astype("<u4").tobytes()))
         return int(targets[0]) if report.redirect and targets.size else 0
 
     def _note_visit(self, lease: Lease, report: Report, state: State, original: int) -> None:
@@ -579,7 +613,7 @@ class EmbeddedFrontier:
                 visit.mime,
                 visit.body_bytes,
                 visit.text_bytes,
-                visit.content_hash,
+                signed(visit.content_hash),
                 visit.latency_seconds,
                 visit.total_seconds,
                 original or None,
@@ -588,27 +622,31 @@ class EmbeddedFrontier:
         )
 
     def _note_change(self, page: int) -> None:
-        pages = self.table.pages
-        self._group.changes.append(
-            (
-                page,
-                pages.at.state[page],
-                pages.at.reason[page],
-                pages.at.visits[page],
-                pages.at.failures[page],
-                pages.at.depth[page],
-                pages.at.score[page],
-                pages.at.due[page],
-            )
-        )
+        if page not in self._unwritable:
+            self._changed.add(page)
+
+    def _changes(self) -> Iterator[tuple[float, ...]]:
+        """Rows as they are when the group is handed over: a page may be visited after it was changed."""
+        at = self.table.pages.at
+        for page in self._changed:
+            state = READY if at.state[page] == LEASED else at.state[page]
+            known = at.reason[page], at.visits[page], at.failures[page], at.depth[page], at.score[page], at.due[page]
+            yield page, state, *known
 
     # ------------------------------------------------------------------------------------------------ disk
+
+    def _flush_if_full(self, now: float) -> None:
+        """Never in the middle of a report: its parts are written together."""
+        if self._group.reports >= self.rules.commit_pages or len(self._group.pages) >= ROWS_IN_GROUP:
+            self.flush(now)
 
     def flush(self, now: float, done: Callable[[], None] | None = None) -> None:
         """Hand the current group to the writer."""
         group = self._group
         if done is not None:
             group.done.append(done)
+        group.changes.extend(self._changes())
+        self._changed.clear()
         self._note_hosts(group)
         if group.is_empty():
             return
@@ -675,9 +713,10 @@ class EmbeddedFrontier:
     def stop(self, now: float) -> None:
         """A clean end: what is under way is given back, everything else is written."""
         for lease in list(self._leases.values()):
+            self._rest(lease.host, now)
             self.report(Report(lease, Visit(now), Event.RETURN), now)
-        self._refill.close()
         self.flush(now)
+        self._refill.close()
         self._writer.close()
         if self._writer.failure is None:
             self._journal.close()

@@ -17,6 +17,8 @@ import mmap
 import os
 import struct
 from collections.abc import Sequence
+from itertools import takewhile
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,7 +56,7 @@ class ClaimJournal:
         data = self._path.read_bytes()
         whole = len(data) - len(data) % _RECORD.size
         claims = (Claim(*fields) for fields in _RECORD.iter_unpack(data[:whole]))
-        return [claim for claim in claims if claim.page]
+        return list(takewhile(attrgetter("page"), claims))
 
     def start(self, open_claims: Sequence[Claim]) -> None:
         """Begin a new journal that holds the claims which are still open."""

@@ -38,6 +38,7 @@ class Recovered:
     commits: int = 0
     outside: int = 0
     next_due: float = math.inf
+    new_hosts_at: float = 0.0  # the last process asked hosts that are not on disk: whoever is new may be one of them
     suspects: list[tuple[int, str, bytes | None]] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
     refused_links: list[int] = field(default_factory=lambda: [0] * (max(Reason) + 1))
@@ -74,7 +75,10 @@ def recover(
     recovered.unfinished = [int(page) for (page,) in store.rows("SELECT page FROM unfinished")]
     for reason, count in store.rows("SELECT reason, sum(count) FROM refusals GROUP BY reason"):
         recovered.refused_links[reason] = count
-    _judge_claims(recovered, store, journal, now + delay_seconds)
+    claims = journal.read()
+    _let_rest(recovered, store, claims, now + delay_seconds)
+    _judge_claims(recovered, store, claims)
+    journal.start([])
     _count_outside(recovered)
     return recovered
 
@@ -111,15 +115,15 @@ def _load_pages(recovered: Recovered, store: Store, scorer: Scorer, random_seed:
 
 def _load_records(recovered: Recovered, store: Store) -> None:
     table, pages = recovered.table, recovered.table.pages
-    query = "SELECT page, state, reason, visits, failures, depth, due_at, CAST(score * 1048576 AS INTEGER) FROM records"
-    for part in store.columns(query):
-        ids = part[:, 0]
+    query = "SELECT page, state, reason, visits, failures, depth, due_at, score FROM records"
+    for part in store.columns(query, np.float64):  # whole numbers are exact in it up to 2^53
+        ids = part[:, 0].astype(np.int64)
         for order, column in enumerate(("state", "reason", "visits", "failures", "depth", "due"), 1):
             getattr(pages, column)[ids] = part[:, order]
-        pages.score[ids] = part[:, 7] / 1048576
+        pages.score[ids] = part[:, 7]
         table.by_state[State.READY] -= len(ids)
-        _tally(table.by_state, part[:, 1])
-        _tally(table.by_reason, part[:, 2])
+        _tally(table.by_state, part[:, 1].astype(np.int64))
+        _tally(table.by_reason, part[:, 2].astype(np.int64))
     table.by_reason[Reason.NONE] = 0
     due = pages.due[: pages.count + 1]
     waiting = due[due > 0]
@@ -131,15 +135,25 @@ def _tally(counts: list[int], values: Array) -> None:
         counts[value] += count
 
 
-def _judge_claims(recovered: Recovered, store: Store, journal: ClaimJournal, rest_until: float) -> None:
-    claims = journal.read()
-    pages, hosts = recovered.table.pages, recovered.table.hosts
+def _let_rest(recovered: Recovered, store: Store, claims: list[Claim], rest_until: float) -> None:
+    """Hosts that were asked rest for a full pause. That is written down, or a second kill would forget it."""
+    hosts = recovered.table.hosts
+    asked = {claim.host for claim in claims}
+    found_before = min(float(store.meta("new_hosts_at") or 0.0), rest_until)
+    recovered.new_hosts_at = rest_until if any(host > hosts.count for host in asked) else found_before
+    known = [host for host in asked if host <= hosts.count]
+    hosts.next_at[known] = rest_until
+    with store.writer:
+        store.writer.execute("UPDATE hosts SET next_at = ?1 WHERE next_at > ?1", (rest_until,))
+        store.writer.executemany("UPDATE hosts SET next_at = ? WHERE id = ?", [(rest_until, host) for host in known])
+        store.writer.execute("INSERT OR REPLACE INTO meta VALUES('new_hosts_at', ?)", (str(recovered.new_hosts_at),))
+
+
+def _judge_claims(recovered: Recovered, store: Store, claims: list[Claim]) -> None:
+    pages = recovered.table.pages
     open_claims = {claim.page: claim for claim in claims if _is_open(recovered.table, claim)}
     recovered.under_way = len(open_claims)
     recovered.was_clean = not claims
-    for claim in claims:
-        if claim.host <= hosts.count:
-            hosts.next_at[claim.host] = max(hosts.next_at[claim.host], rest_until)
     crashes = dict(store.rows("SELECT page, crashes FROM suspects"))
     with store.writer:
         for page in (page for page, claim in open_claims.items() if not claim.came_back):
@@ -149,8 +163,7 @@ def _judge_claims(recovered: Recovered, store: Store, journal: ClaimJournal, res
         for page in doomed:
             _set_aside(recovered, store, page)
             del crashes[page]
-    journal.start([])
-    _quarantine(recovered, store, [page for page in crashes if pages.state[page] == State.READY])
+    _quarantine(recovered, store, {page: count for page, count in crashes.items() if pages.state[page] == State.READY})
 
 
 def _is_open(table: PageTable, claim: Claim) -> bool:
@@ -175,13 +188,15 @@ def _set_aside(recovered: Recovered, store: Store, page: int) -> None:
     store.writer.execute("DELETE FROM suspects WHERE page = ?", (page,))
 
 
-def _quarantine(recovered: Recovered, store: Store, pages: list[int]) -> None:
-    """Suspects run one at a time, in an order that differs at every start: a kill from outside hits another one."""
-    if not pages:
+def _quarantine(recovered: Recovered, store: Store, crashes: dict[int, int]) -> None:
+    """Suspects run one at a time, the least suspect first (the last of the list), else in an order that differs at
+    every start: a kill from outside hits another one."""
+    if not crashes:
         return
-    recovered.suspects = store.urls(np.array(pages))
+    recovered.suspects = store.urls(np.array(list(crashes)))
     random.SystemRandom().shuffle(recovered.suspects)
-    recovered.table.pages.working[pages] = True
+    recovered.suspects.sort(key=lambda found: -crashes[found[0]])
+    recovered.table.pages.working[list(crashes)] = True
 
 
 def _count_outside(recovered: Recovered) -> None:
@@ -201,6 +216,7 @@ def _mend_feeds(store: Store) -> tuple[int, int]:
     feeds = {number: (Path(path), settled) for number, path, settled in
              store.rows("SELECT id, path, settled_bytes FROM feeds")}
     if any(_size(path) < settled for path, settled in feeds.values()):
+        _check_there(feeds)
         return _go_back(store, feeds)
     return 0, sum(_cut(path, settled) for path, settled in feeds.values())
 
@@ -217,29 +233,47 @@ def _cut(path: Path, length: int) -> int:
 
 
 def _go_back(store: Store, feeds: dict[int, tuple[Path, int]]) -> tuple[int, int]:
-    """A file is shorter than what is settled (power loss): go back to the last commit that is wholly there."""
+    """A file is shorter than what is settled (power loss): go back to the last commit that is wholly there. A commit
+    from before a file belonged to the run is no help: it does not know how long that file was."""
     for number, lengths_text in store.rows("SELECT id, lengths FROM commits ORDER BY id DESC"):
         lengths = {int(feed): length for feed, length in json.loads(lengths_text).items()}
-        if all(_size(path) >= lengths.get(feed, 0) for feed, (path, _) in feeds.items()):
-            return _owe_since(store, number), sum(_cut(path, lengths.get(feed, 0)) for feed, (path, _) in feeds.items())
-    missing = next(path for path, settled in feeds.values() if _size(path) < settled)
-    raise RunError(
-        f"{missing} is missing or has lost most of what this run wrote to it.",
+        if all(feed in lengths and _size(path) >= lengths[feed] for feed, (path, _) in feeds.items()):
+            return _owe_since(store, number, lengths), sum(_cut(path, lengths[feed]) for feed, (path, _) in feeds.items())
+    raise _lost(next(path for path, settled in feeds.values() if _size(path) < settled))
+
+
+def _check_there(feeds: dict[int, tuple[Path, int]]) -> None:
+    """A power cut shortens a file; one that is gone was moved, and the whole crawl must not be fetched again for that."""
+    for path, settled in feeds.values():
+        if settled and not path.exists():
+            raise _lost(path)
+
+
+def _lost(path: Path) -> RunError:
+    return RunError(
+        f"{path} is missing or has lost most of what this run wrote to it.",
         "Going on would leave those pages out of it for ever.",
         "Put the file back, or start a new run with -s WEBCRAWL_DIR=DIR.",
     )
 
 
-def _owe_since(store: Store, commit: int) -> int:
-    lengths = json.loads(store.rows("SELECT lengths FROM commits WHERE id = ?", commit)[0][0])
+def _owe_since(store: Store, commit: int, lengths: dict[int, int]) -> int:
+    """Everything that was settled after this commit is owed again."""
+    settled = (int(State.STORED), int(State.GONE))  # a page that is gone may have left a line, too
     with store.writer:
+        query = (
+            "SELECT p.host, count(*) FROM records r JOIN pages p ON p.id = r.page WHERE r.settled_in > ? AND r.state = ?"
+            " GROUP BY p.host"
+        )
+        stored = store.writer.execute(query, (commit, int(State.STORED))).fetchall()
+        store.writer.executemany("UPDATE hosts SET stored = max(0, stored - ?2) WHERE id = ?1", stored)
         store.writer.execute(
-            "UPDATE records SET state = ?, reason = 0, due_at = 0 WHERE settled_in > ? AND state = ?",
-            (int(State.READY), commit, int(State.STORED)),
+            "UPDATE records SET state = ?, reason = 0, due_at = 0 WHERE settled_in > ? AND state IN (?, ?)",
+            (int(State.READY), commit, *settled),
         )
         owed = store.writer.changes()
+        # What these commits say about lengths will soon be true of other bytes.
+        store.writer.execute("DELETE FROM commits WHERE id > ?", (commit,))
         for feed, length in lengths.items():
-            store.writer.execute("UPDATE feeds SET settled_bytes = ? WHERE id = ?", (length, int(feed)))
+            store.writer.execute("UPDATE feeds SET settled_bytes = ? WHERE id = ?", (length, feed))
     return owed
-
-

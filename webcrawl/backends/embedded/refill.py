@@ -35,6 +35,7 @@ class Refill:
         self._pool = ThreadPoolExecutor(1, "webcrawl-refill")
         self._plan: Plan | None = None
         self._running: Future[int] | None = None
+        self._called: Future[None] | None = None
         self.ready: deque[list[Found]] = deque()
         self.unread: deque[Array] = deque()
         self.left_over = 0
@@ -54,12 +55,13 @@ class Refill:
 
     def call(self, work: Callable[[], None]) -> None:
         """Run other reading in the same thread: the reader connection belongs to it."""
-        self._pool.submit(self._then_wake, work)
+        self._called = self._pool.submit(self._then_wake, work)
 
     def wait(self) -> None:
-        """Block until the selection has ended (start-up, tests and benchmarks)."""
-        if self._running is not None:
-            self._running.result()
+        """Block until everything that was started has ended (start-up, tests and benchmarks)."""
+        for future in (self._running, self._called):
+            if future is not None:
+                future.result()
 
     def close(self) -> None:
         """Let the thread end."""

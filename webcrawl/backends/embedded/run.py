@@ -15,10 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import apsw
+
 from webcrawl.backends.embedded.frontier import EmbeddedFrontier, Rules
 from webcrawl.backends.embedded.journal import ClaimJournal
 from webcrawl.backends.embedded.recovery import Recovered, recover
-from webcrawl.backends.embedded.store import Store, check_mode
+from webcrawl.backends.embedded.store import Store, check_mode, explain
 from webcrawl.backends.embedded.writer import FeedFile, Writer
 from webcrawl.core.errors import RunError, StoreError
 from webcrawl.core.filters import Admission
@@ -62,10 +64,15 @@ class EmbeddedRun:
         """Recover what the last process left and make the frontier."""
         if self.store.meta("hash_seed") is None:
             self.store.set_meta(hash_seed=str(secrets.randbits(63) | 1), canonical_version=str(CANONICAL_VERSION))
+        self.store.set_sync(plugs.sync)
         journal = ClaimJournal(self.directory / "claims.bin")
         seed, delay = plugs.rules.random_seed, plugs.policy.delay_seconds
-        self.recovered = recover(self.store, journal, plugs.scorer, seed, delay, now)
+        try:
+            self.recovered = recover(self.store, journal, plugs.scorer, seed, delay, now)
+        except (apsw.Error, OSError) as error:
+            raise explain(self.store.path, error) from error
         self.writer = Writer(self.store, plugs.sync, plugs.on_failure)
+        self.writer.settled_page = self.recovered.table.pages.count
         for number, path, settled in self.store.rows("SELECT id, path, settled_bytes FROM feeds"):
             self.writer.feeds[number] = FeedFile(number, Path(path), settled)
         self.frontier = EmbeddedFrontier(

@@ -25,6 +25,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -35,6 +36,7 @@ from typing import Any
 
 import apsw
 import numpy as np
+import numpy.typing as npt
 
 from webcrawl.core.columns import Array
 from webcrawl.core.errors import RunError, StoreError
@@ -69,15 +71,15 @@ CREATE TABLE starts(id INTEGER PRIMARY KEY, started_at REAL NOT NULL, ended_at R
 class Store:
     """Opens the run's file and reads it; writing is the business of `writer`."""
 
-    def __init__(self, directory: Path, sync: str = "full") -> None:
+    def __init__(self, directory: Path) -> None:
         self.path = directory / FILE_NAME
         is_new = not self.path.exists()
         try:
-            self.writer = self._connect(sync)
+            self.writer = self._connect()
             if is_new:
                 self._create()
             self._check_version()
-            self.reader = self._connect(sync)
+            self.reader = self._connect()
         except (apsw.CorruptError, apsw.NotADBError) as error:
             raise damaged(self.path, error) from error
         except apsw.FullError as error:
@@ -87,14 +89,18 @@ class Store:
                 f"{self.path} cannot be opened: {error}.", "", "Look at the directory's owner, rights and disk."
             ) from error
 
-    def _connect(self, sync: str) -> apsw.Connection:
+    def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path))
         connection.set_busy_timeout(10_000)
         connection.pragma("page_size", 8192)
         connection.pragma("journal_mode", "wal")
-        connection.pragma("synchronous", 2 if sync == "full" else 1)
+        connection.pragma("synchronous", 2)
         connection.pragma("cache_size", -32_768)
         return connection
+
+    def set_sync(self, sync: str) -> None:
+        """How much a commit waits for the disk: `full` survives a power cut."""
+        self.writer.pragma("synchronous", 2 if sync == "full" else 1)
 
     def _create(self) -> None:
         with self.writer:
@@ -125,12 +131,12 @@ class Store:
         with self.writer:
             self.writer.executemany("INSERT OR REPLACE INTO meta VALUES(?, ?)", list(values.items()))
 
-    def columns(self, query: str) -> Iterator[Array]:
-        """The rows of an all-integer query as int64 arrays of (rows, columns), a part at a time."""
+    def columns(self, query: str, kind: npt.DTypeLike = np.int64) -> Iterator[Array]:
+        """The rows of an all-number query as arrays of (rows, columns), a part at a time."""
         cursor = self.reader.execute(query)
         while rows := list(islice(cursor, ROWS_AT_ONCE)):
             width = len(rows[0])
-            flat = np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * width)
+            flat = np.fromiter(chain.from_iterable(rows), kind, len(rows) * width)
             yield flat.reshape(len(rows), width)
 
     def rows(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
@@ -160,15 +166,21 @@ class Store:
         return found
 
     def links(self, pages: list[int]) -> list[tuple[int, Array]]:
-        """(page, targets) of these pages, those that are settled."""
-        query = "SELECT l.page, l.targets FROM carray(?) c CROSS JOIN links l ON l.page = c.value"
+        """(page, targets) of these pages, those whose settlement is on disk; a page may have no links."""
+        query = (
+            "SELECT r.page, ifnull(l.targets, x'') FROM carray(?) c CROSS JOIN records r ON r.page = c.value"
+            " LEFT JOIN links l ON l.page = r.page WHERE r.state = 4"
+        )
         rows = self.reader.execute(query, (apsw.carray(np.array(pages, np.int64)),)).fetchall()
         return [(page, np.frombuffer(targets, "<u4")) for page, targets in rows]
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and let go of it."""
         self.reader.close()
-        self.writer.pragma("wal_checkpoint", "TRUNCATE")
+        try:
+            self.writer.pragma("wal_checkpoint", "TRUNCATE")
+        except apsw.Error:  # a full disk: everything stays in the log, and the next start reads it there
+            pass
         self.writer.close()
 
 
@@ -188,6 +200,19 @@ def disk_full(path: Path) -> StoreError:
         f"The disk that holds {path.parent} is full.",
         "Pages fetched since the last commit are not settled and will be fetched again.",
         "Free some space and start the same command: it resumes.",
+    )
+
+
+def explain(path: Path, error: Exception) -> StoreError:
+    """The sentence for whatever went wrong while the store was read or written."""
+    if isinstance(error, apsw.FullError) or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return disk_full(path)
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        return damaged(path, error)
+    return StoreError(
+        f"Working in {path.parent} failed: {error}.",
+        "Pages fetched since the last commit are not settled and will be fetched again.",
+        "Look at the disk and start the same command: it resumes.",
     )
 
 

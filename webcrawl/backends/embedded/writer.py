@@ -22,9 +22,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-import apsw
-
-from webcrawl.backends.embedded.store import Store, damaged, disk_full
+from webcrawl.backends.embedded.store import Store, explain
 from webcrawl.core.errors import StoreError
 
 KEPT_COMMITS = 1_000
@@ -138,18 +136,19 @@ class Writer:
         self.settled_page = 0
         self.failure: StoreError | None = None
         self._queue: SimpleQueue[Group | None] = SimpleQueue()
-        self._backlog = 0
+        self._handed_over = 0  # each is counted by one thread only
+        self._written = 0
         self._thread = threading.Thread(target=self._run, name="webcrawl-writer", daemon=True)
         self._thread.start()
 
     @property
     def backlog(self) -> int:
         """Reports handed over and not yet on disk."""
-        return self._backlog
+        return self._handed_over - self._written
 
     def hand_over(self, group: Group) -> None:
         """Queue a group; the caller must not touch it again."""
-        self._backlog += group.reports
+        self._handed_over += group.reports
         self._queue.put(group)
 
     def close(self) -> None:
@@ -163,13 +162,13 @@ class Writer:
         while (group := self._queue.get()) is not None:
             if self.failure is None:
                 self._try(group)
-            self._backlog -= group.reports
+            self._written += group.reports
 
     def _try(self, group: Group) -> None:
         try:
             self._write(group)
-        except (apsw.Error, OSError) as error:
-            self.failure = self._explain(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is: a thread that died would settle nothing, silently
+            self.failure = explain(self._store.path, error)
             self._cut_back()
             self._on_failure(self.failure)
             return
@@ -210,15 +209,7 @@ class Writer:
 
     def _cut_back(self) -> None:
         for feed in self.feeds.values():
-            feed.cut()
-
-    def _explain(self, error: Exception) -> StoreError:
-        if isinstance(error, apsw.FullError) or getattr(error, "errno", None) in (28, 122):  # ENOSPC, EDQUOT
-            return disk_full(self._store.path)
-        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-            return damaged(self._store.path, error)
-        return StoreError(
-            f"Writing to {self._store.path.parent} failed: {error}.",
-            "Pages fetched since the last commit are not settled and will be fetched again.",
-            "Look at the disk and start the same command: it resumes.",
-        )
+            try:
+                feed.cut()
+            except OSError:  # the next start cuts it
+                pass

@@ -8,12 +8,11 @@ the proxy, so a proxy inside the list makes every host behind it allowed.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from webcrawl.core.reasons import Reason
-from webcrawl.core.urls import host_of
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -23,13 +22,13 @@ class AllowedPeers:
     """Refuses hosts whose peer is not in the list."""
 
     allow: tuple[str, ...]
-    proxies: Mapping[str, str] = field(default_factory=dict)  # scheme -> URL of the proxy in use
+    proxy_for: Callable[[str, str], str | None] = lambda scheme, host: None  # the host of the proxy that is used
     by_host: ClassVar[bool] = True
 
     def refuse(self, url: str, host: str) -> Reason | None:
         """Refuse every host whose peer the operator has not named."""
-        proxy = self.proxies.get(url.partition(":")[0])
-        return None if self.contains(host_of(proxy) if proxy else host) else Reason.NOT_ALLOWED
+        proxy = self.proxy_for(url.partition(":")[0], host)
+        return None if self.contains(proxy or host) else Reason.NOT_ALLOWED
 
     def contains(self, host: str) -> bool:
         """Whether this host, or the address it is written as, is in the list."""
