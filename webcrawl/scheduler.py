@@ -300,7 +300,12 @@ class FrontierScheduler(BaseScheduler):
             settlement.children,
             settlement.outputs,
         )
-        self._frontier.report(report, now)
+        try:
+            self._frontier.report(report, now)
+        except Exception:  # a lease that never comes back would keep the crawl open for ever
+            logger.exception("%s could not be settled", settlement.lease.url)
+            self._stop("internal_error", "a page could not be settled; it will be fetched again")
+            return
         if settlement.lease.request == IN_MEMORY and outcome.event is not Event.FAIL:
             del self._requests_in_memory[settlement.lease.page]
         self._commit_soon()
@@ -364,7 +369,7 @@ class FrontierScheduler(BaseScheduler):
     def _stop(self, reason: str, sentence: str) -> bool:
         if not self._stop_reason:
             self._stop_reason = reason
-            level = logging.ERROR if reason in ("store_failed", "disk_low") else logging.INFO
+            level = logging.ERROR if reason in ("store_failed", "disk_low", "internal_error") else logging.INFO
             logger.log(level, "Closing the crawl: %s", sentence)
             self._closing = self._loop.create_task(self._engine.close_spider_async(reason=reason))
         return True

@@ -321,6 +321,8 @@ Check = Callable[[Make, Path], None]
 class EmbeddedCrawl:
     """The embedded frontier as a `TestedCrawl`."""
 
+    ROUNDS = 100  # what is still on its way then waits for the disk
+
     def __init__(self, directory: Path, manners: Manners, now: float) -> None:
         self.run = EmbeddedRun(directory)
         rules = Rules(
@@ -341,9 +343,11 @@ class EmbeddedCrawl:
     def next(self, now: float, limit: int = 1) -> list[Lease] | Wait | Empty:
         """First let all that is on its way arrive: what comes out then does not depend on threads."""
         self.frontier.next(now, 0)
-        while self.frontier.is_selecting:
+        rounds = 0
+        while self.frontier.is_selecting and rounds < self.ROUNDS:
             self.frontier.wait_for_selection()
             self.frontier.next(now, 0)
+            rounds += 1
         return self.frontier.next(now, limit)
 
     def commit(self, now: float) -> None:

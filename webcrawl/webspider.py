@@ -74,7 +74,7 @@ class WebSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Nothing: the scheduler offers the seeds to the frontier."""
         return
-        yield  # makes this an asynchronous generator
+        yield  # type: ignore[unreachable]  # makes this an asynchronous generator
 
     def parse(self, response: Response, **kwargs: Any) -> Any:
         """One answer: its links go to the frontier, its page to the pipelines."""

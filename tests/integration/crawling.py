@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -109,7 +110,8 @@ class Site:
     def wait_for(self, count: int) -> None:
         """Until so many requests have arrived, ever."""
         with self._news:
-            assert self._news.wait_for(lambda: len(self.asked) >= count, PATIENCE_SECONDS), f"only {len(self.asked)} requests"
+            arrived = self._news.wait_for(lambda: len(self.asked) >= count, PATIENCE_SECONDS)
+        assert arrived, f"only {len(self.asked)} of {count} requests arrived"
 
     def close(self) -> None:
         self._server.shutdown()
@@ -148,7 +150,7 @@ class Site:
                         self.wfile.flush()
                 asked.ended = time.monotonic()
 
-            do_POST = do_PUT = do_HEAD = do_GET
+            do_POST = do_PUT = do_GET  # noqa: N815
 
             def log_message(self, *arguments: Any) -> None:
                 pass
@@ -183,13 +185,14 @@ def answers_of(web: Web) -> Callable[[Asked], Reply]:
         found = web.answer(asked.host, asked.target)
         if found is None:
             return Reply(b"no such host", 502)
-        return Reply(found.body, found.status, {"Location": found.location} if found.location else {}, found.content_type)
+        headers = {"Location": found.location} if found.location else {}
+        return Reply(found.body, found.status, headers, found.content_type)
 
     return answer
 
 
 def shortest_pauses(asked: Sequence[Asked]) -> dict[str, float]:
-    """Per host: the shortest time from the end of an answer to the beginning of the next request; negative: two at once."""
+    """Per host: the shortest time from the end of an answer to the next request; negative where two were at once."""
     by_host: dict[str, list[Asked]] = defaultdict(list)
     for one in asked:
         by_host[one.host].append(one)
@@ -290,9 +293,13 @@ class Driver:
         )
 
     def crawl(
-        self, spider: str, site: Site, settings: Mapping[str, Any], feeds: Mapping[Path, Mapping[str, Any]] | None = None,
+        self,
+        spider: str,
+        site: Site,
+        settings: Mapping[str, Any],
+        feeds: Mapping[Path, Mapping[str, Any]] | None = None,
         **arguments: Any,
-    ) -> Crawled:  # fmt: skip
+    ) -> Crawled:
         """One crawl: `spider` is `web` or `file.py:Class`."""
         assert self._process.stdin and self._process.stdout
         known = {**OWN_WEB, "FEEDS": {str(path): dict(options) for path, options in (feeds or {}).items()}, **settings}
@@ -324,7 +331,9 @@ def drive() -> None:
     from webcrawl.speed import event_loop
 
     install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", event_loop())
-    from twisted.internet import reactor
+    from twisted.internet import reactor as installed
+
+    reactor: Any = installed
 
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever prints must not disturb the results
@@ -342,10 +351,10 @@ def drive() -> None:
             result = await _crawl(json.loads(line))
             results.write(json.dumps({**result, "log": log.getvalue()}, default=str) + "\n")
             results.flush()
-        reactor.stop()  # type: ignore[attr-defined]
+        reactor.stop()
 
-    reactor.callWhenRunning(lambda: asyncio.ensure_future(work()))  # type: ignore[attr-defined]
-    reactor.run()  # type: ignore[attr-defined]
+    reactor.callWhenRunning(lambda: asyncio.ensure_future(work()))
+    reactor.run()
 
 
 async def _crawl(plan: dict[str, Any]) -> dict[str, Any]:
@@ -361,9 +370,9 @@ async def _crawl(plan: dict[str, Any]) -> dict[str, Any]:
     crawler = AsyncCrawlerRunner(settings).create_crawler(spider_class)
     try:
         await crawler.crawl_async(**plan["arguments"])
-    except Exception as problem:  # noqa: BLE001 - the test looks at it
-        error = f"{type(problem).__name__}: {problem}"
-    stats = crawler.stats.get_stats() if crawler.stats else {}
+    except Exception:  # noqa: BLE001 - the test looks at it
+        error = traceback.format_exc()
+    stats = crawler.stats.get_stats() if hasattr(crawler.stats, "get_stats") else {}
     notes = getattr(crawler.spider, "notes", [])
     return {"reason": stats.get("finish_reason", ""), "stats": stats, "error": error, "notes": notes}
 

@@ -118,14 +118,21 @@ def test_a_whole_file_of_somebody_else_is_not_overwritten(driver: Driver, site: 
     assert sorted(each["url"] for each in json.loads(feed.read_text())) == PAGES
 
 
-def test_a_feed_that_cannot_be_opened_ends_the_crawl_before_it_begins(driver: Driver, site: Site, tmp_path: Path) -> None:
+def test_a_feed_that_cannot_be_opened_ends_the_crawl_before_it_begins(
+    driver: Driver, site: Site, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     before = len(site.asked)
-    assert crawl(driver, site, tmp_path, {tmp_path / "file" / "feed.jsonl": {"format": "jsonlines"}}).reason == "feed_failed"
+    assert (
+        crawl(driver, site, tmp_path, {tmp_path / "file" / "feed.jsonl": {"format": "jsonlines"}}).reason
+        == "feed_failed"
+    )
     assert len(site.asked) == before
 
 
-def test_a_resumed_run_continues_its_files_and_may_have_more_of_them(driver: Driver, site: Site, tmp_path: Path) -> None:
+def test_a_resumed_run_continues_its_files_and_may_have_more_of_them(
+    driver: Driver, site: Site, tmp_path: Path
+) -> None:
     lines, table, first, second = (tmp_path / name for name in ("a.jsonl", "b.csv", "c.json", "d.json"))
     own = {lines: {"format": "jsonlines", "overwrite": True}, table: {"format": "csv", "overwrite": True}}
     crawl(driver, site, tmp_path, {**own, first: {"format": "json", "overwrite": True}}, WEBCRAWL_LIMIT_PAGES=2)

@@ -1,4 +1,4 @@
-"""kill -9 at any moment: the resumed crawl ends with exactly the pages of an undisturbed one, and never hurries a host."""
+"""kill -9 at any moment: the resumed crawl ends with the pages of an undisturbed one and never hurries a host."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from tests.integration.crawling import (
     PATIENCE_SECONDS,
@@ -81,7 +82,7 @@ def test_a_crash_loop_never_hurries_a_host(tmp_path: Path) -> None:
 
     feed = tmp_path / "feed.jsonl"
     seeds = " ".join(f"{name}/" for name in names[:-1])  # the last host is found by a link
-    polite = {"WEBCRAWL_POLITENESS": "on", "WEBCRAWL_POLITENESS_DELAY_SECONDS": delay}
+    polite: dict[str, Any] = {"WEBCRAWL_POLITENESS": "on", "WEBCRAWL_POLITENESS_DELAY_SECONDS": delay}
     command = crawl_command(seeds, tmp_path / "run", "-O", str(feed), **polite)
     with serving(answer) as site:
         for count in (1, 6):
@@ -93,4 +94,5 @@ def test_a_crash_loop_never_hurries_a_host(tmp_path: Path) -> None:
     assert code == 0, log
     assert len(pauses) == len(names)
     assert min(pauses.values()) >= delay, pauses
-    assert sorted(line["url"] for line in json_lines(feed)) == sorted(f"{name}/{path}" for name in names for path in ("", "1"))
+    wanted = sorted(f"{name}/{path}" for name in names for path in ("", "1"))
+    assert sorted(line["url"] for line in json_lines(feed)) == wanted

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, cast
 
 from scrapy import FormRequest, Item, Request, Spider, signals
 from scrapy.exceptions import DropItem, IgnoreRequest
@@ -35,7 +35,7 @@ class Shop(CrawlSpider):
     """Rules, as in Scrapy's documentation."""
 
     name = "shop"
-    start_urls = (f"{ONE}/",)
+    start_urls = [f"{ONE}/"]  # noqa: RUF012
     allowed_domains = ("one.test",)
     rules = (
         Rule(LinkExtractor(allow=r"/category/")),
@@ -122,7 +122,7 @@ class Repeating(Noting):
     """The same page several times, on purpose."""
 
     name = "repeating"
-    start_urls = (f"{ONE}/", f"{ONE}/")  # Scrapy does not filter these
+    start_urls = [f"{ONE}/", f"{ONE}/"]  # noqa: RUF012 - Scrapy does not filter these
 
     def parse(self, response: Response, **kwargs: Any) -> Any:
         yield {"url": response.url}
@@ -140,8 +140,9 @@ class Lambdas(Noting):
 
     async def start(self) -> AsyncIterator[Any]:
         for number in range(3):
-            yield Request(f"{ONE}/{number}", callback=lambda response, number=number: {"number": number})
-        yield Request(f"{ONE}/flaky", callback=lambda response: [{"number": "flaky"}, Request(f"{ONE}/child", self.child)])
+            yield Request(f"{ONE}/{number}", callback=cast(Any, lambda response, number=number: {"number": number}))
+        child = Request(f"{ONE}/child", self.child)
+        yield Request(f"{ONE}/flaky", callback=cast(Any, lambda response: [{"number": "flaky"}, child]))
 
     def child(self, response: Response) -> Any:
         return {"number": "child"}
@@ -251,11 +252,11 @@ class Media(Noting):
     """Requests beside the scheduler, from a callback, as media pipelines make them."""
 
     name = "media"
-    start_urls = (f"{ONE}/a", f"{ONE}/b")
+    start_urls = [f"{ONE}/a", f"{ONE}/b"]  # noqa: RUF012
 
     async def parse(self, response: Response, **kwargs: Any) -> Any:
         for name in ("image", "to-plain", "missing"):
-            answer = await self.crawler.engine.download_async(Request(f"{ONE}/{name}?of={response.url[-1]}"))  # type: ignore[union-attr]
+            answer = await self.crawler.engine.download_async(Request(f"{ONE}/{name}?of={response.url[-1]}"))
             yield {"of": response.url, "status": answer.status, "url": answer.url}
 
 
@@ -320,7 +321,7 @@ class Renamed(Catalogue):
     """The same spider after its author has removed a callback."""
 
     @property
-    def detailed(self) -> Any:  # type: ignore[override]
+    def detailed(self) -> Any:
         raise AttributeError
 
 

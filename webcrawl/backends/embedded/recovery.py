@@ -47,6 +47,7 @@ class Recovered:
     owed_again: int = 0
     cut_bytes: int = 0
     was_clean: bool = True
+    is_careful: bool = False  # the process died with a page under way that is not on disk: it cannot be named
 
     def sentence(self) -> str:
         """What was found, for people."""
@@ -154,6 +155,7 @@ def _judge_claims(recovered: Recovered, store: Store, claims: list[Claim]) -> No
     open_claims = {claim.page: claim for claim in claims if _is_open(recovered.table, claim)}
     recovered.under_way = len(open_claims)
     recovered.was_clean = not claims
+    recovered.is_careful = any(claim.page > pages.count and not claim.came_back for claim in claims)
     crashes = dict(store.rows("SELECT page, crashes FROM suspects"))
     with store.writer:
         for page in (page for page, claim in open_claims.items() if not claim.came_back):

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import apsw
 
-from webcrawl.backends.embedded.frontier import EmbeddedFrontier, Rules
+from webcrawl.backends.embedded.frontier import EmbeddedFrontier
 from webcrawl.backends.embedded.journal import ClaimJournal
 from webcrawl.backends.embedded.recovery import Recovered, recover
+from webcrawl.backends.embedded.rules import Rules
 from webcrawl.backends.embedded.store import Store, check_mode, explain
 from webcrawl.backends.embedded.writer import FeedFile, Writer
 from webcrawl.core.errors import RunError, StoreError

@@ -1,0 +1,294 @@
+"""kill -9, power loss, full and damaged disks: nothing settled is lost, nothing is fetched twice, no host is hurried."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+
+from tests.integration import frontier_worker
+from tests.integration.frontier_worker import HOSTS, links_of, reachable
+from webcrawl.backends.embedded import EmbeddedRun, Plugs, Rules
+from webcrawl.backends.embedded.journal import ClaimJournal
+from webcrawl.backends.embedded.store import FILE_NAME
+from webcrawl.core.errors import RunError, StoreError
+from webcrawl.core.filters import Admission
+from webcrawl.core.frontier import Counts, Offer
+from webcrawl.core.lifecycle import State
+from webcrawl.core.politeness import HostPolicy
+from webcrawl.core.reasons import Reason
+from webcrawl.core.strategies import strategy
+
+WORKER = Path(frontier_worker.__file__)
+START = 1_000_000.0
+DELAY = 2.0
+
+
+def begin(directory: Path, now: float, *options: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(WORKER), str(directory), repr(now), *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def kill_after(worker: subprocess.Popen[bytes], reports: int) -> bool:
+    """Let it report so many pages and kill it there; False if it came to its end before."""
+    assert worker.stdout is not None and worker.stderr is not None
+    done = 0
+    while done < reports and (more := os.read(worker.stdout.fileno(), reports - done)):
+        done += len(more)
+    worker.send_signal(signal.SIGKILL)
+    worker.stdout.read()
+    errors = worker.stderr.read().decode()
+    status = worker.wait()
+    worker.stdout.close()
+    worker.stderr.close()
+    assert status in (0, -signal.SIGKILL), errors
+    return status != 0
+
+
+def finish(directory: Path, now: float, *options: str) -> int:
+    worker = begin(directory, now, *options)
+    _, errors = worker.communicate(timeout=60)
+    assert worker.returncode in (0, 3, -signal.SIGKILL), errors.decode()
+    return worker.returncode
+
+
+def visits(directory: Path) -> Iterator[tuple[float, str, str]]:
+    for line in (directory / "visits.log").read_text().splitlines():
+        at, host, url = line.split(" ")
+        yield float(at), host, url
+
+
+def now_after(directory: Path) -> float:
+    """Just after the last visit: the worst moment to start again."""
+    return max((at for at, _, _ in visits(directory)), default=START) + 0.001
+
+
+def check_politeness(directory: Path) -> None:
+    """Over all processes, between two visits of a host lies at least its pause."""
+    last: dict[str, float] = {}
+    for at, host, url in visits(directory):
+        assert at - last.get(host, 0.0) >= DELAY, f"{url} was asked {at - last[host]} s after the last visit of its host"
+        last[host] = at
+
+
+def feed_urls(directory: Path) -> list[str]:
+    text = (directory / "pages.jsonl").read_text()
+    assert not text or text.endswith("\n")
+    return [json.loads(line)["url"] for line in text.splitlines()]
+
+
+def check_result(directory: Path, expected: set[str]) -> Counts:
+    """Every page stored once, one whole line each, and a ledger that adds up."""
+    urls = feed_urls(directory)
+    assert len(urls) == len(set(urls)), "a page is in the feed twice"
+    assert set(urls) == expected
+    run = opened(directory)
+    counts = run.frontier.counts()
+    states = dict(run.store.rows("SELECT p.url, r.state FROM pages p JOIN records r ON r.page = p.id"))
+    assert {url for url, state in states.items() if state == State.STORED} == expected
+    assert run.recovered.was_clean and run.recovered.cut_bytes == 0
+    run.close("looked at", START)
+    assert counts.adds_up() and counts.stored == len(expected) and counts.ready == counts.leased == 0
+    return counts
+
+
+def opened(directory: Path, now: float = START, delay: float = DELAY) -> EmbeddedRun:
+    run = EmbeddedRun(directory / "run")
+    plugs = Plugs(Rules(), strategy("breadth_first"), Admission([]), HostPolicy(delay))
+    try:
+        run.start(plugs, now)
+    except BaseException:
+        run.abandon()
+        raise
+    return run
+
+
+def check_rest(directory: Path, scratch: Path) -> None:
+    """A copy of what a kill has left: each host of the journal that is on disk rests a full pause."""
+    shutil.copytree(directory / "run", scratch / "run")
+    hosts = {claim.host for claim in ClaimJournal(scratch / "run" / "claims.bin").read()}
+    now = now_after(directory)
+    run = opened(scratch, now, delay=30.0)
+    known = [host for host in hosts if host <= run.frontier.table.hosts.count]
+    assert np.all(run.frontier.table.hosts.next_at[known] >= now + 30.0)
+    run.close("looked at", now)
+    shutil.rmtree(scratch / "run")
+
+
+# ------------------------------------------------------------------------------------------------ kill -9
+
+
+def kill_often(directory: Path, chance: random.Random, kills: int, *options: str) -> None:
+    """Kill it `kills` times, each time after a few pages, and let it come to its end."""
+    for number in range(kills):
+        now = START if not number else now_after(directory)
+        assert kill_after(begin(directory, now, *options), chance.randint(1, 45)), "it was too fast to be killed"
+        if number == kills // 2:
+            (directory / "copy").mkdir()
+            check_rest(directory, directory / "copy")
+    assert finish(directory, now_after(directory), *options) == 0
+
+
+def test_killed_at_any_moment(tmp_path: Path) -> None:
+    kill_often(tmp_path, random.Random(4), 16)
+    check_result(tmp_path, reachable())
+    check_politeness(tmp_path)
+
+
+@pytest.mark.parametrize("order", ["breadth_first", "depth_first", "random"])
+def test_the_set_does_not_depend_on_the_order(order: str, tmp_path: Path) -> None:
+    kill_often(tmp_path, random.Random(order), 3, "--order", order, "--depth", "4")
+    counts = check_result(tmp_path, reachable(4))
+    assert counts.refused == counts.reasons[Reason.TOO_DEEP] > 0
+    check_politeness(tmp_path)
+
+
+@pytest.mark.parametrize("order", ["breadth_first", "depth_first"])
+def test_a_page_that_kills_is_set_aside(order: str, tmp_path: Path) -> None:
+    """Three crashes are counted, after one that may come before the page is on disk."""
+    poison = "http://h3.test/1"
+    ends = [finish(tmp_path, START, "--poison", poison, "--order", order)]
+    while ends[-1] and len(ends) < 6:
+        ends.append(finish(tmp_path, now_after(tmp_path), "--poison", poison, "--order", order))
+    crashes = len(ends) - 1
+    assert ends == [-signal.SIGKILL] * crashes + [0]
+    assert crashes in (3, 4)
+    counts = check_result(tmp_path, reachable_without(poison))
+    assert counts.refused == counts.reasons[Reason.CRASHED] == 1
+    assert sum(1 for _, _, url in visits(tmp_path) if url == poison) == crashes
+    check_politeness(tmp_path)
+
+
+def reachable_without(poison: str) -> set[str]:
+    found, waiting = {poison, frontier_worker.SEED}, [frontier_worker.SEED]
+    while waiting:
+        for link in links_of(waiting.pop()):
+            if link not in found:
+                found.add(link)
+                waiting.append(link)
+    return found - {poison}
+
+
+# ------------------------------------------------------------------------------------------------ the disk
+
+
+def test_a_full_disk_ends_the_crawl_and_loses_nothing(tmp_path: Path) -> None:
+    assert finish(tmp_path, START, "--disk-full", "9") == 3
+    before = feed_urls(tmp_path)
+    assert 0 < len(before) < len(reachable())
+    assert finish(tmp_path, now_after(tmp_path)) == 0
+    assert feed_urls(tmp_path)[: len(before)] == before
+    check_result(tmp_path, reachable())
+    check_politeness(tmp_path)
+
+
+def test_full_disk_is_said_in_a_sentence(tmp_path: Path) -> None:
+    worker = begin(tmp_path, START, "--disk-full", "1")
+    _, errors = worker.communicate(timeout=60)
+    assert errors.decode().startswith(f"The disk that holds {tmp_path / 'run'} is full. Pages fetched since")
+
+
+def cut_feed(directory: Path, keep: float) -> int:
+    """As after a power cut; how many whole lines are left."""
+    feed = directory / "pages.jsonl"
+    os.truncate(feed, int(feed.stat().st_size * keep))
+    return feed.read_bytes().count(b"\n")
+
+
+def test_output_lost_in_a_power_cut_is_fetched_again(tmp_path: Path) -> None:
+    kill_after(begin(tmp_path, START), 200)
+    before = feed_urls(tmp_path)
+    kept = cut_feed(tmp_path, 0.7)
+    kill_after(begin(tmp_path, now_after(tmp_path)), 90)
+    again = cut_feed(tmp_path, 0.8)  # lengths of commits that were given up must not be believed
+    assert kept < len(before)
+    assert finish(tmp_path, now_after(tmp_path)) == 0
+    assert feed_urls(tmp_path)[: again // 2] == before[: again // 2]
+    check_result(tmp_path, reachable())
+    check_politeness(tmp_path)
+
+
+def test_output_that_was_moved_away_stops_the_start(tmp_path: Path) -> None:
+    kill_after(begin(tmp_path, START), 60)
+    (tmp_path / "pages.jsonl").rename(tmp_path / "moved.jsonl")
+    with pytest.raises(RunError, match=r"pages\.jsonl is missing or has lost most.*Put the file back, or start a new run"):
+        opened(tmp_path)
+    (tmp_path / "moved.jsonl").rename(tmp_path / "pages.jsonl")
+    assert finish(tmp_path, now_after(tmp_path)) == 0
+    check_result(tmp_path, reachable())
+
+
+@pytest.fixture
+def settled(tmp_path: Path) -> Path:
+    """A run that came to a clean end in the middle."""
+    run = opened(tmp_path)
+    run.frontier.offer([Offer(f"http://h{number % 50}.test/{number}") for number in range(3000)], START)
+    run.close("finished", START)
+    return tmp_path
+
+
+@pytest.mark.parametrize("damage", ["all", "middle", "head"])
+def test_a_damaged_store_is_said_and_left_alone(damage: str, settled: Path) -> None:
+    path = settled / "run" / FILE_NAME
+    data = bytearray(path.read_bytes())
+    garbage = random.Random(1).randbytes(len(data))
+    if damage == "all":
+        data[:] = garbage
+    elif damage == "head":
+        data[:100] = garbage[:100]
+    else:
+        data[8192:] = garbage[8192:]
+    path.write_bytes(data)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=rf"{FILE_NAME} is damaged: .*Going on could make it worse.*\.recover"):
+            opened(settled)
+        assert path.read_bytes() == data
+
+
+def test_a_newer_schema_is_refused(settled: Path) -> None:
+    connection = apsw.Connection(str(settled / "run" / FILE_NAME))
+    connection.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
+    connection.close()
+    with pytest.raises(RunError, match=r"written by a newer webcrawl \(its schema is 99, .*Upgrade webcrawl"):
+        opened(settled)
+
+
+def test_other_rules_for_urls_are_refused(settled: Path) -> None:
+    connection = apsw.Connection(str(settled / "run" / FILE_NAME))
+    connection.execute("UPDATE meta SET value = '77' WHERE key = 'canonical_version'")
+    connection.close()
+    with pytest.raises(RunError, match=r"other rules for comparing URLs \(version 77"):
+        opened(settled)
+
+
+def test_a_directory_in_use_names_its_holder(tmp_path: Path) -> None:
+    run = opened(tmp_path)
+    with pytest.raises(RunError, match=rf"is in use by another process \(pid {os.getpid()}\)"):
+        opened(tmp_path)
+    run.close("finished", START)
+    opened(tmp_path).close("finished", START)
+
+
+def test_the_directory_is_for_one_user(tmp_path: Path) -> None:
+    opened(tmp_path).close("finished", START)
+    assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_clock_set_back_makes_no_host_wait_longer_than_its_pause(tmp_path: Path) -> None:
+    kill_after(begin(tmp_path, START), 60)
+    earlier = START - 86_400
+    run = opened(tmp_path, earlier)
+    hosts = run.frontier.table.hosts
+    assert HOSTS >= hosts.count > 1
+    assert np.all(hosts.next_at[1 : hosts.count + 1] <= earlier + DELAY)
+    run.close("finished", earlier)
