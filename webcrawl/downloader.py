@@ -54,7 +54,7 @@ class LeanDownloader(Downloader):
         try:
             outcome: Any = await self._through_middlewares(request)
         except Exception:  # noqa: BLE001 - handed on as a Failure, as Scrapy does
-            outcome = Failure()
+            outcome = Failure()  # type: ignore[no-untyped-call]
         self.active.remove(request)
         result.callback(outcome)
 

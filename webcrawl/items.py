@@ -10,7 +10,9 @@ class Page:
     """One answer with a body. A feed holds one of these per settled visit; (`url`, `visit`) is its key."""
 
     url: str  # as it was found and asked for
-    final_url: str  # as it answered; a redirect is a page of its own, so this is the same unless a middleware changed it
+    final_url: (
+        str  # as it answered; a redirect is a page of its own, so this is the same unless a middleware changed it
+    )
     canonical_url: str  # the spelling by which pages are compared
     host: str
     site: str
@@ -31,4 +33,3 @@ class Page:
     robots: str = ""  # the page's meta robots
     canonical_link: str = ""  # what the page calls its own address
     links: list[dict[str, str]] = field(default_factory=list)  # url, anchor, rel
-

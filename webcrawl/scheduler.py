@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_UNSETTLED = 5_000  # reports that may wait for the disk before no more pages are handed out
 SEEDS_AT_ONCE = 1_000
 DISK_CHECK_SECONDS = 5.0
 DISK_WAIT_SECONDS = 0.05
@@ -85,7 +84,7 @@ class FrontierScheduler(BaseScheduler):
         self._settlements: dict[Request, Settlement] = {}
         self._requests_in_memory: dict[int, Request] = {}
         self._unfiltered = 0
-        self._start_requests: Counter[bytes] = Counter()
+        self._start_requests: Counter[int] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
         self._commit_timer: asyncio.TimerHandle | None = None
@@ -145,8 +144,8 @@ class FrontierScheduler(BaseScheduler):
         refused = [seed for seed in seeds if self.crawl.admission.refuse(seed, host_of(seed)) is Reason.NOT_ALLOWED]
         if refused:
             logger.error(
-                "%d of %d seeds are refused, e.g. %s: hosts outside WEBCRAWL_SAFETY_ALLOW are not crawled until robots.txt is "
-                "understood. For a host you own, add it: -s WEBCRAWL_SAFETY_ALLOW=%s",
+                "%d of %d seeds are refused, e.g. %s: hosts outside WEBCRAWL_SAFETY_ALLOW are not crawled until "
+                "robots.txt is understood. For a host you own, add it: -s WEBCRAWL_SAFETY_ALLOW=%s",
                 len(refused),
                 len(seeds),
                 refused[0],
@@ -192,22 +191,24 @@ class FrontierScheduler(BaseScheduler):
 
     def _offer_of(self, request: Request, is_start: bool) -> Offer | None:
         """The request as an offer; None for what is no page of the web."""
-        url = resolve(request.url, [""])[0] if request.url.startswith(("http:", "https:")) else None
-        if url is None:
-            logger.warning("%s is neither http nor https and is not fetched", request.url[:200])
+        try:
+            url = _web_url(request.url)
+        except ValueError as error:
+            logger.warning("A request is not made: %s", error)
             return None
         identity = request_identity(request, self.crawler.request_fingerprinter.fingerprint(request), is_start)
+        seed = self.crawl.run.recovered.hash_seed
         if request.dont_filter:
-            identity += self._serial_number(identity, is_start)
+            identity += self._serial_number(xxh3_64_intdigest(identity, seed), is_start)
         return Offer(
             url,
-            key=xxh3_64_intdigest(identity, self.crawl.run.recovered.hash_seed) or 1,
+            key=xxh3_64_intdigest(identity, seed) or 1,
             depth=min(max(int(request.meta.get("depth", 0)), 0), DEEPEST),
             priority=request.priority * 1000.0,
             request=request_to_bytes(request, self._spider) or IN_MEMORY,
         )
 
-    def _serial_number(self, identity: bytes, is_start: bool) -> bytes:
+    def _serial_number(self, identity: int, is_start: bool) -> bytes:
         """What makes requests with `dont_filter` different: for start requests the same at every start, else never."""
         if is_start:
             self._start_requests[identity] += 1
@@ -243,7 +244,7 @@ class FrontierScheduler(BaseScheduler):
 
     @property
     def _disk_is_behind(self) -> bool:
-        return self._frontier.backlog > MOST_UNSETTLED
+        return self._frontier.is_behind
 
     def _request_for(self, lease: Lease) -> Request | None:
         if lease.request is None:
@@ -380,6 +381,14 @@ class FrontierScheduler(BaseScheduler):
             raise CloseSpider(self._stop_reason)
         if self._frontier.next_instant(self.clock.now()) < math.inf:
             raise CloseSpider("waiting")
+
+
+def _web_url(url: str) -> str:
+    """A request's URL in the spelling the frontier works with; ValueError for what is no address of the web."""
+    found = resolve(url, [""])[0] if url.startswith(("http:", "https:")) else None
+    if found is None:
+        raise ValueError(f"{url[:200]!r} is neither http nor https.")
+    return found
 
 
 def _check_components(crawler: Crawler) -> None:

@@ -37,7 +37,7 @@ DOWNLOADER_MIDDLEWARES = {
 EXTENSIONS = {
     "webcrawl.extensions.feeds.SettledFeeds": 0,
     "scrapy.extensions.feedexport.FeedExporter": None,  # SettledFeeds
-    "webcrawl.speed.LoopTuning": 0,
+    "webcrawl.speed.GarbageTuning": 0,
     "scrapy.extensions.closespider.CloseSpider": None,  # WEBCRAWL_LIMIT_*
     "scrapy.extensions.spiderstate.SpiderState": None,
     "webcrawl.extensions.progress.Progress": 0,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import importlib.util
-import sys
 from typing import TYPE_CHECKING, Any
 
 from scrapy.logformatter import LogFormatter
@@ -81,15 +80,15 @@ class PlainStats(MemoryStatsCollector):
         return object.__getattribute__(self, name)
 
 
-class LoopTuning:
-    """Extension: makes the garbage collector and the thread switch fit an event loop that must not stall.
+class GarbageTuning:
+    """Extension: makes the garbage collector fit an event loop that must not stall.
 
-    Objects made at start-up are never garbage, so the collector need not walk them (177 instead of 233 µs a page, with
-    the rarer collections); a switch interval of 0.5 ms bounds what a writer thread can hold the loop up.
+    Objects made at start-up are never garbage, so the collector need not walk them, and it need not look as often:
+    7 % less CPU than with Python's own thresholds, at 13 % more memory.
     """
 
     @classmethod
-    def from_crawler(cls, crawler: Any) -> LoopTuning:
+    def from_crawler(cls, crawler: Any) -> GarbageTuning:
         """Tune when the spider opens: by then everything long-lived exists."""
         from scrapy import signals
 
@@ -103,8 +102,7 @@ class LoopTuning:
 
 
 def tune() -> None:
-    """See `LoopTuning`."""
+    """See `GarbageTuning`."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
-    sys.setswitchinterval(0.0005)

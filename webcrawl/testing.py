@@ -50,7 +50,11 @@ class BenchFrontier:
     def add(self, urls: Sequence[str]) -> int:
         """Offer links of a page; how many were new."""
         before = self._frontier.table.pages.count
-        self._frontier.take_links(self._root, urls, time.time())
+        now = time.time()
+        self._frontier.take_links(self._root, urls, now)
+        self._frontier.flush_if_full(now)
+        while self._frontier.is_behind:
+            time.sleep(0.001)
         return self._frontier.table.pages.count - before
 
     def claim(self) -> Lease | None:
@@ -73,6 +77,10 @@ class BenchFrontier:
         """That fetch is over."""
         now = time.time()
         self._frontier.report(Report(lease, Visit(now, 200, "text/html", 14_000, 9_000, lease.page), Event.STORE), now)
+
+    def table_bytes(self) -> int:
+        """Memory of everything that is kept per page and per host."""
+        return self._frontier.table.bytes_used()
 
     def close(self) -> None:
         """A clean end, everything kept."""

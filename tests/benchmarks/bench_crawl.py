@@ -21,10 +21,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from webcrawl.simulator.generated import GeneratedWeb
-from webcrawl.simulator.serving import RunningServer, serve
+from webcrawl.simulator.generated import GeneratedWeb  # noqa: E402
+from webcrawl.simulator.serving import RunningServer, serve  # noqa: E402
 
-STOCK_SPIDER = '''
+STOCK_SPIDER = """
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
@@ -43,7 +43,7 @@ class Web(CrawlSpider):
 
     def page(self, response):
         return {"url": response.url, "status": response.status, "title": response.css("title::text").get()}
-'''
+"""
 
 
 def cpu_seconds(command: list[str], environment: dict[str, str], cwd: Path) -> float:
@@ -56,7 +56,17 @@ def cpu_seconds(command: list[str], environment: dict[str, str], cwd: Path) -> f
 def stock(seed: str, work: Path) -> list[str]:
     spider = work / "stock.py"
     spider.write_text(STOCK_SPIDER)
-    return [sys.executable, "-m", "scrapy", "runspider", str(spider), "-a", f"seed={seed}", "-o", str(work / "feed.jsonl")]
+    return [
+        sys.executable,
+        "-m",
+        "scrapy",
+        "runspider",
+        str(spider),
+        "-a",
+        f"seed={seed}",
+        "-o",
+        str(work / "feed.jsonl"),
+    ]
 
 
 def ours(seed: str, work: Path) -> list[str]:

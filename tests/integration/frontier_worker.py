@@ -1,24 +1,21 @@
 """A crawl without Scrapy and network for `test_frontier_kill`: works through a web that is a function of the URL.
 
-    python frontier_worker.py DIRECTORY NOW [--order ORDER] [--depth N] [--delay SECONDS] [--poison URL] [--disk-full N]
-
-Time is virtual and begins at NOW. Every visit is a line "START HOST URL" in visits.log, written before the page is
-fetched. After every report a byte goes to standard output, so that whoever reads it can kill this process at any point
-of its work. A settled page leaves one line in pages.jsonl.
+Time is virtual. Every visit is a line "START HOST URL" in visits.log, written before the page is fetched. After every
+report a byte goes into a pipe, so that whoever reads it can kill this process at any point of its work. A settled page
+leaves one line in pages.jsonl; a failure of the disk leaves its sentence in failure.txt and the exit status 3.
 """
 
 from __future__ import annotations
 
-import argparse
 import errno
 import json
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from webcrawl.backends.embedded import EmbeddedRun, Plugs, Rules
 from webcrawl.backends.embedded.writer import FeedFile
@@ -59,21 +56,33 @@ def reachable(depth: int = 0) -> set[str]:
     return set(depths)
 
 
+@dataclass(frozen=True)
+class Options:
+    """What a process is told."""
+
+    order: str = "breadth_first"
+    depth: int = 0
+    delay_seconds: float = 2.0
+    poison: str = ""  # this page kills the process
+    disk_full_after: int = 0  # so many writes to the feed
+
+
 class Worker:
     """The loop of a crawl: ask, fetch, report."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.now = options.now
+    def __init__(self, directory: Path, now: float, options: Options, progress: Connection) -> None:
+        self.now = now
         self.poison = options.poison
+        self.progress = progress
         self.failure: StoreError | None = None
-        self.run = EmbeddedRun(options.directory / "run")
+        self.run = EmbeddedRun(directory / "run")
         rules = Rules(depth=options.depth, commit_pages=7, batch_pages=60, pages_per_host_in_batch=6)
-        policy = HostPolicy(options.delay)
+        policy = HostPolicy(options.delay_seconds)
         plugs = Plugs(rules, strategy(options.order), Admission([]), policy, "normal", on_failure=self.fail)
         self.run.start(plugs, self.now)
-        feed = options.directory / "pages.jsonl"
+        feed = directory / "pages.jsonl"
         self.feed = self.run.feed(feed.as_uri(), feed, "jsonlines", overwrite=False)
-        self.visits = os.open(options.directory / "visits.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self.visits = os.open(directory / "visits.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self.frontier = self.run.frontier
         self.frontier.offer([Offer(SEED)], self.now)
 
@@ -113,7 +122,7 @@ class Worker:
         report.links = links_of(lease.url)
         report.outputs = [(self.feed.number, line.encode())]
         self.frontier.report(report, self.now)
-        os.write(1, b".")
+        os.write(self.progress.fileno(), b".")
 
 
 def fill_disk_after(count: int) -> None:
@@ -130,25 +139,12 @@ def fill_disk_after(count: int) -> None:
     FeedFile.append = append  # type: ignore[method-assign]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("now", type=float)
-    parser.add_argument("--order", default="breadth_first")
-    parser.add_argument("--depth", type=int, default=0)
-    parser.add_argument("--delay", type=float, default=2.0)
-    parser.add_argument("--poison", default="")
-    parser.add_argument("--disk-full", type=int, default=0)
-    options = parser.parse_args()
-    if options.disk_full:
-        fill_disk_after(options.disk_full)
-    worker = Worker(options)
+def main(directory: Path, now: float, options: Options, progress: Connection) -> None:
+    """One life of the crawl."""
+    if options.disk_full_after:
+        fill_disk_after(options.disk_full_after)
+    worker = Worker(directory, now, options, progress)
     worker.work()
     if worker.failure is not None:
-        print(worker.failure, file=sys.stderr)
-        return 3
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        (directory / "failure.txt").write_text(str(worker.failure))
+        sys.exit(3)

@@ -126,7 +126,8 @@ START = b"""<!doctype html><html lang="de"><head><title> The  start </title>
 <a href="../plain">Plain &amp; simple</a> <a rel="nofollow ugc" href="/no-follow#part">Not followed</a>
 <a href="/query?b=2&amp;a=1">q</a> <a href="/query?a=1&amp;b=2">q again</a> <a href="relative">R</a>
 <a href="/file.pdf">f</a> <a href="/missing">m</a> <a href="/gone">g</a> <a href="/flaky">k</a>
-<a href="/always500">h</a> <a href="/forbidden">x</a> <a href="/cut">c</a> <a href="/hop1">r</a> <a href="/loop1">l</a> <a href="/self">s</a>
+<a href="/always500">h</a> <a href="/forbidden">x</a> <a href="/cut">c</a>
+<a href="/hop1">r</a> <a href="/loop1">l</a> <a href="/self">s</a>
 <a href="/nowhere">n</a> <a href="/empty">e</a> <a href="/latin">l</a> <a href="http://two.test/far">t</a>
 <a href="/no-type">t</a> <a href="mailto:a@b.test">mail</a> <a href="javascript:void(0)">js</a> <a href="/large">b</a>
 </body></html>"""

@@ -188,6 +188,16 @@ def test_a_crawl_without_a_part_of_ours_is_refused(
     assert site.asked == []
 
 
+@pytest.mark.xfail(
+    reason="custom_settings replace DOWNLOADER_MIDDLEWARES of webcrawl.settings; ours belong in ..._BASE"
+)
+def test_a_spider_with_a_middleware_of_its_own_needs_no_other_change(
+    driver: Driver, site: Site, tmp_path: Path
+) -> None:
+    _, items = crawl(driver, site, tmp_path, "Plain")
+    assert len(items) == 7
+
+
 def test_the_retries_of_a_project_work_too(driver: Driver, site: Site, tmp_path: Path) -> None:
     crawled, items = crawl(driver, site, tmp_path, "Retrying", WEBCRAWL_RETRY_TIMES=0)
     assert Counter(site.urls) == {f"{ONE}/flaky": 2, f"{ONE}/always500": 2}
@@ -207,11 +217,18 @@ def test_requests_beside_the_scheduler_do_not_disturb(driver: Driver, site: Site
 
 
 def test_odd_requests(driver: Driver, site: Site, tmp_path: Path) -> None:
-    crawled, items = crawl(driver, site, tmp_path, "Odd", WEBCRAWL_RETRY_TIMES=0)
+    crawled, items = crawl(driver, site, tmp_path, "Odd", **NO_REST)
     assert sorted(item["url"] for item in items) == [f"{ONE}/?query", f"{ONE}/class"]
     assert {item.get("kind") for item in items} == {None, "Item"}
-    assert crawled.notes == [["failed", f"{ONE}/timeout", "DownloadTimeoutError"]]
-    assert "data:,text is neither http nor https" in crawled.log
+    assert sorted(crawled.notes) == [
+        ["failed", f"{ONE}/always500", "HttpError"],
+        ["failed", f"{ONE}/always500?2", "HttpError"],
+        ["failed", f"{ONE}/timeout", "DownloadTimeoutError"],
+    ]
+    asked = Counter(site.urls)
+    assert (asked[f"{ONE}/always500"], asked[f"{ONE}/always500?2"]) == (1, 2)
+    assert "A request is not made: 'data:,text' is neither http nor https." in crawled.log
+    assert "A request is not made: 'http://no" in crawled.log
 
 
 def expected_catalogue() -> list[str]:

@@ -234,6 +234,13 @@ class Doors(Noting):
         self.note("received", response.url)
 
 
+class Plain(Repeating):
+    """A spider with a middleware of its own, written as in Scrapy's documentation."""
+
+    name = "plain"
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {Door: 500}}  # noqa: RUF012
+
+
 class Retrying(Doors):
     """A project that keeps Scrapy's own retries."""
 
@@ -268,7 +275,10 @@ class Odd(Noting):
 
     async def start(self) -> AsyncIterator[Any]:
         yield Request("data:,text")
-        yield Request(f"{ONE}/timeout", meta={"download_timeout": 0.2}, errback=self.failed)
+        yield Request("http://no host.test/")
+        yield Request(f"{ONE}/always500", meta={"dont_retry": True}, errback=self.failed)
+        yield Request(f"{ONE}/always500?2", meta={"max_retry_times": 1}, errback=self.failed)
+        yield Request(f"{ONE}/timeout", meta={"download_timeout": 0.2, "dont_retry": True}, errback=self.failed)
         yield Request(f"{ONE}?query", self.parse)
         yield Request(f"{ONE}/class", cb_kwargs={"thing": Item()}, callback=self.thing)
 

@@ -12,7 +12,7 @@ from scrapy.exceptions import CloseSpider
 
 from webcrawl.core.config import Limits, Run
 from webcrawl.core.frontier import Empty, Lease, Wait
-from webcrawl.scheduler import MOST_UNSETTLED, FrontierScheduler
+from webcrawl.scheduler import FrontierScheduler
 
 
 class Frontier:
@@ -21,7 +21,7 @@ class Frontier:
     def __init__(self, answer: list[Lease] | Wait | Empty) -> None:
         self.answer = answer
         self.asked = 0
-        self.backlog = 0
+        self.is_behind = False
         self.under_way = 0
         self.stored = 0
         self.body_bytes = 0
@@ -56,12 +56,12 @@ def test_a_disk_that_is_behind_holds_requests_back_but_not_the_end_up() -> None:
     async def crawl() -> None:
         frontier = Frontier(Empty())
         made = scheduler(frontier, asyncio.get_running_loop())
-        frontier.backlog = MOST_UNSETTLED + 1
+        frontier.is_behind = True
         assert made.next_request() is None
         assert frontier.asked == 0
         assert made._timer is not None, "nobody else would ask again before the heartbeat"
         assert made.has_pending_requests()
-        frontier.backlog = 0
+        frontier.is_behind = False
         assert not made.has_pending_requests()
         made._timer.cancel()
 

@@ -7,7 +7,7 @@ Rules kept here:
    costs a quarter of a microsecond.
 3. Huge pages are declined: a half-empty reservation would otherwise be charged 2 MiB for every cell touched.
 
-4. Numbers one at a time are read and written through `at`, memory views of the same cells: 0.04 µs instead of 0.1.
+4. Numbers one at a time are read and written through `at`, views of the same cells (see `cells_of`).
 
 Only when a reservation is used up (67 million pages) everything is copied to one of twice the size.
 """
@@ -35,6 +35,11 @@ def reserve(cells: int, dtype: npt.DTypeLike) -> Array:
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(memory, kind, cells)
+
+
+def cells_of(array: Array) -> memoryview:
+    """The cells of an array one at a time, as plain numbers: 0.04 µs instead of the 0.1 of array indexing."""
+    return memoryview(array)  # type: ignore[arg-type]  # numpy's types do not tell that an array is a buffer
 
 
 class Columns:
@@ -72,4 +77,4 @@ class Columns:
         self._look()
 
     def _look(self) -> None:
-        self.at = SimpleNamespace(**{name: memoryview(getattr(self, name)) for name in self._kinds})
+        self.at = SimpleNamespace(**{name: cells_of(getattr(self, name)) for name in self._kinds})

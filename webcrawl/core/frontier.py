@@ -23,7 +23,6 @@ from typing import NamedTuple, Protocol
 from webcrawl.core.lifecycle import Event
 from webcrawl.core.reasons import Reason
 
-
 IN_MEMORY = b""  # the request cannot be written down: its page lives as long as this process and is counted apart
 
 

@@ -43,7 +43,9 @@ def seeds_from_file(data: bytes, name: str) -> list[str]:
 
 def _checked(lines: list[tuple[int, str]], name: str) -> list[str]:
     if not lines:
-        raise SeedError(f"{name} holds no URL, so there is nothing to crawl.", "", "Give at least one, e.g. https://example.org/")
+        raise SeedError(
+            f"{name} holds no URL, so there is nothing to crawl.", "", "Give at least one, e.g. https://example.org/"
+        )
     urls: dict[str, None] = {}
     bad = []
     for number, line in lines:

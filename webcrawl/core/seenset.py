@@ -5,8 +5,8 @@ operations. The table is cut into segments by the top bits of the key. Each segm
 alone, in place, inside a region of reserved address space (see `columns`): the largest step is the rehash of one
 segment, under 2 ms at ten million keys, so the event loop never waits for a table of 100 MB to be copied.
 
-Costs: 12 bytes a cell at a load between 0.25 and 0.72, on average 0.46: about 26 bytes a key. Two different URLs share a
-64-bit key with probability 3e-6 in a crawl of ten million; keys are seeded per run, so collisions cannot be chosen.
+Costs: 12 bytes a cell at a load between 0.25 and 0.72, on average 0.46: about 26 bytes a key. Two different URLs share
+a 64-bit key with probability 3e-6 in a crawl of ten million; keys are seeded per run, so collisions cannot be chosen.
 Key 0 marks a free cell; whoever makes keys maps 0 to 1.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from webcrawl.core.columns import Array, reserve
+from webcrawl.core.columns import Array, cells_of, reserve
 
 SEGMENT_BITS = 10
 SEGMENTS = 1 << SEGMENT_BITS
@@ -32,7 +32,7 @@ class SeenSet:
         self._reserve(region_bits)
         self._cells = np.full(SEGMENTS, FIRST_CELLS, np.int64)
         self._masks = np.full(SEGMENTS, FIRST_CELLS - 1, np.uint64)
-        self._masks_view = memoryview(self._masks)
+        self._masks_view = cells_of(self._masks)
         self._used = np.zeros(SEGMENTS, np.int64)
         self._loads = np.linspace(EARLIEST, FULLEST, SEGMENTS)
         self._limits = (self._cells * self._loads).astype(np.int64)
@@ -141,7 +141,7 @@ class SeenSet:
         self._region_bits = region_bits
         self._keys = reserve(SEGMENTS << region_bits, np.uint64)
         self._ids = reserve(SEGMENTS << region_bits, np.uint32)
-        self._keys_view, self._ids_view = memoryview(self._keys), memoryview(self._ids)
+        self._keys_view, self._ids_view = cells_of(self._keys), cells_of(self._ids)
 
     def _enlarge_regions(self) -> None:
         """Every region has become too small (beyond 90 million keys): copy all to regions of twice the size."""

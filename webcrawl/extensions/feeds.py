@@ -58,7 +58,7 @@ class SettledFeeds(FeedExporter):
 
     def open_spider(self, spider: Spider) -> None:
         """Register the run's output files; a file of this run is continued. Without them nothing is fetched."""
-        self._scheduler: FrontierScheduler = self.crawler.engine.scheduler  # type: ignore[assignment, union-attr]
+        self._scheduler: FrontierScheduler = self.crawler.engine.scheduler  # type: ignore[assignment]
         self._run = self._scheduler.crawl.run
         self._targets: list[Target] = []
         self._spools: dict[str, Path] = {}

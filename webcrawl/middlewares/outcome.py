@@ -22,6 +22,7 @@ from scrapy.exceptions import (
 from webcrawl.core.frontier import Visit
 from webcrawl.core.lifecycle import Event
 from webcrawl.core.outcomes import after_failure, after_status
+from webcrawl.core.politeness import RetryPolicy
 from webcrawl.core.reasons import Reason
 from webcrawl.handlers.http import AddressRefused
 from webcrawl.settlement import current
@@ -79,7 +80,8 @@ class OutcomeMiddleware:
         visit.body_bytes = len(response.body)
         content_type = response.headers.get(b"Content-Type") or b""
         visit.mime = content_type.partition(b";")[0].strip().lower().decode("latin-1")
-        outcome = after_status(response.status, settlement.lease.failures, visit.ended_at, scheduler.crawl.retry)
+        retry = _retry_policy(request, scheduler.crawl.retry)
+        outcome = after_status(response.status, settlement.lease.failures, visit.ended_at, retry)
         settlement.outcome = outcome
         return request if outcome.event is Event.FAIL else response
 
@@ -91,7 +93,8 @@ class OutcomeMiddleware:
         scheduler = self._scheduler
         visit = settlement.visit = self._visit(request, scheduler.clock.now())
         reason = next((reason for kind, reason in REASONS if isinstance(exception, kind)), Reason.BROKEN_ANSWER)
-        outcome = after_failure(reason, settlement.lease.failures, visit.ended_at, scheduler.crawl.retry)
+        retry = _retry_policy(request, scheduler.crawl.retry)
+        outcome = after_failure(reason, settlement.lease.failures, visit.ended_at, retry)
         settlement.outcome = outcome
         scheduler.crawler.stats.inc_value(f"webcrawl/failures/{reason.key}")
         return request if outcome.event is Event.FAIL else None
@@ -105,3 +108,9 @@ class OutcomeMiddleware:
         return Visit(now, latency_seconds=first_byte, total_seconds=total)
 
 
+def _retry_policy(request: Request, retry: RetryPolicy) -> RetryPolicy:
+    """What the request itself says about retries, in the words of Scrapy's RetryMiddleware, goes first."""
+    if request.meta.get("dont_retry"):
+        return RetryPolicy(0, 0.0)
+    times = request.meta.get("max_retry_times")
+    return retry if times is None else RetryPolicy(times, retry.delay_seconds)

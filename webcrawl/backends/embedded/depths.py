@@ -1,8 +1,8 @@
 """Depth is a minimum, so that the set of pages a depth limit admits does not depend on the order of the crawl.
 
-A shorter path found later lowers a page's depth. If that brings a page within the limit that was refused as too deep, it
-is ready after all. If the page is stored already, its links lie nearer too: they are read back from the store, in the
-refill's thread, and looked at again. That a page still has to be looked at is written down (table `unfinished`), so a
+A shorter path found later lowers a page's depth. If that brings a page within the limit that was refused as too deep,
+it is ready after all. If the page is stored already, its links lie nearer too: they are read back from the store, in
+the refill's thread, and looked at again. That a page still has to be looked at is written down (table `unfinished`), so a
 kill in between changes nothing.
 
 Without a limit nothing depends on the depth, and none of this happens.

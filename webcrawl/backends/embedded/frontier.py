@@ -32,7 +32,7 @@ from webcrawl.core.columns import Array
 from webcrawl.core.filters import Admission
 from webcrawl.core.frontier import IN_MEMORY, Counts, Empty, Lease, Offer, Report, Visit, Wait
 from webcrawl.core.lifecycle import Event, State
-from webcrawl.core.pagetable import DEEPEST, PageTable, link_depth
+from webcrawl.core.pagetable import DEEPEST, link_depth
 from webcrawl.core.politeness import HostPolicy
 from webcrawl.core.reasons import Reason
 from webcrawl.core.strategies import NewPages, Scorer
@@ -93,7 +93,7 @@ class EmbeddedFrontier:
     def offer(self, offers: Sequence[Offer], now: float) -> list[int]:
         """Take URLs in that no page led to."""
         found = self._take_offers(offers, 0, now)
-        self._flush_if_full(now)
+        self.flush_if_full(now)
         return found
 
     def _take_offers(self, offers: Sequence[Offer], parent: int, now: float) -> list[int]:
@@ -241,7 +241,8 @@ class EmbeddedFrontier:
         """Up to `limit` leases, best first, written to the journal before they leave."""
         if self._ready.refill.ready:
             self._ready.take_selected(now)
-        self._depths.take_links(self._group)
+        if self._depths.is_reading:
+            self._depths.take_links(self._group)
         if now >= self._next_due:
             self._wake_pages(now)
         if self._suspects and not self._suspect:
@@ -286,7 +287,7 @@ class EmbeddedFrontier:
 
     def _host_is_done(self, host: int) -> bool:
         under_way = self._ready.working.hosts[host].under_way - 1
-        return self.table.hosts.at.stored[host] + under_way >= self.rules.pages_per_host
+        return bool(self.table.hosts.at.stored[host] + under_way >= self.rules.pages_per_host)
 
     def _nothing(self, now: float) -> Wait | Empty:
         if self._ready.is_selecting or self._depths.is_busy:
@@ -382,7 +383,7 @@ class EmbeddedFrontier:
             self._ready.remember(lease.page, (lease.url, lease.request))
         self._ready.release(lease.host, now)
         self._group.reports += 1
-        self._flush_if_full(now)
+        self.flush_if_full(now)
 
     def _give_back(self, lease: Lease, now: float) -> None:
         self.table.move(lease.page, Event.RETURN)
@@ -433,7 +434,7 @@ class EmbeddedFrontier:
 
     # ------------------------------------------------------------------------------------------------ disk
 
-    def _flush_if_full(self, now: float) -> None:
+    def flush_if_full(self, now: float) -> None:
         """Never in the middle of a report: its parts are written together."""
         if self._group.reports >= self.rules.commit_pages or len(self._group.pages) >= ROWS_IN_GROUP:
             self.flush(now)
@@ -492,6 +493,11 @@ class EmbeddedFrontier:
     def backlog(self) -> int:
         """Reports that are not on disk yet."""
         return self._writer.backlog + self._group.reports
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the disk cannot keep up; then nothing more should be claimed for a moment."""
+        return self._writer.is_behind
 
     def stop(self, now: float) -> None:
         """A clean end: what is under way is given back, everything else is written."""

@@ -110,7 +110,9 @@ def _load_pages(recovered: Recovered, store: Store, scorer: Scorer, random_seed:
         pages.kind[ids] = part[:, 3] & 255
         pages.state[ids] = State.READY
         pages.score[ids] = scorer(NewPages(ids, pages.depth[ids], pages.kind[ids], random_seed))
-        table.page_ids.add(part[:, 1].view(np.uint64) if part.flags.f_contiguous else part[:, 1].copy().view(np.uint64), ids)
+        table.page_ids.add(
+            part[:, 1].view(np.uint64) if part.flags.f_contiguous else part[:, 1].copy().view(np.uint64), ids
+        )
         table.by_state[State.READY] += len(ids)
 
 
@@ -184,8 +186,14 @@ def _set_aside(recovered: Recovered, store: Store, page: int) -> None:
         store.writer.execute(
             "INSERT INTO records(page, state, reason, visits, failures, depth, score, due_at) VALUES(?,?,?,?,0,?,?,0)"
             " ON CONFLICT(page) DO UPDATE SET state = excluded.state, reason = excluded.reason",
-            (page, int(State.REFUSED), int(Reason.CRASHED), int(pages.visits[page]), int(pages.depth[page]),
-             float(pages.score[page])),
+            (
+                page,
+                int(State.REFUSED),
+                int(Reason.CRASHED),
+                int(pages.visits[page]),
+                int(pages.depth[page]),
+                float(pages.score[page]),
+            ),
         )
     store.writer.execute("DELETE FROM suspects WHERE page = ?", (page,))
 
@@ -215,8 +223,10 @@ def _count_outside(recovered: Recovered) -> None:
 
 def _mend_feeds(store: Store) -> tuple[int, int]:
     """Cut every output file to what is settled; (pages owed again, bytes cut off)."""
-    feeds = {number: (Path(path), settled) for number, path, settled in
-             store.rows("SELECT id, path, settled_bytes FROM feeds")}
+    feeds = {
+        number: (Path(path), settled)
+        for number, path, settled in store.rows("SELECT id, path, settled_bytes FROM feeds")
+    }
     if any(_size(path) < settled for path, settled in feeds.values()):
         _check_there(feeds)
         return _go_back(store, feeds)
@@ -240,12 +250,14 @@ def _go_back(store: Store, feeds: dict[int, tuple[Path, int]]) -> tuple[int, int
     for number, lengths_text in store.rows("SELECT id, lengths FROM commits ORDER BY id DESC"):
         lengths = {int(feed): length for feed, length in json.loads(lengths_text).items()}
         if all(feed in lengths and _size(path) >= lengths[feed] for feed, (path, _) in feeds.items()):
-            return _owe_since(store, number, lengths), sum(_cut(path, lengths[feed]) for feed, (path, _) in feeds.items())
+            return _owe_since(store, number, lengths), sum(
+                _cut(path, lengths[feed]) for feed, (path, _) in feeds.items()
+            )
     raise _lost(next(path for path, settled in feeds.values() if _size(path) < settled))
 
 
 def _check_there(feeds: dict[int, tuple[Path, int]]) -> None:
-    """A power cut shortens a file; one that is gone was moved, and the whole crawl must not be fetched again for that."""
+    """A power cut shortens a file; one that is gone was moved: the whole crawl must not be fetched again for that."""
     for path, settled in feeds.values():
         if settled and not path.exists():
             raise _lost(path)
@@ -264,8 +276,8 @@ def _owe_since(store: Store, commit: int, lengths: dict[int, int]) -> int:
     settled = (int(State.STORED), int(State.GONE))  # a page that is gone may have left a line, too
     with store.writer:
         query = (
-            "SELECT p.host, count(*) FROM records r JOIN pages p ON p.id = r.page WHERE r.settled_in > ? AND r.state = ?"
-            " GROUP BY p.host"
+            "SELECT p.host, count(*) FROM records r JOIN pages p ON p.id = r.page"
+            " WHERE r.settled_in > ? AND r.state = ? GROUP BY p.host"
         )
         stored = store.writer.execute(query, (commit, int(State.STORED))).fetchall()
         store.writer.executemany("UPDATE hosts SET stored = max(0, stored - ?2) WHERE id = ?1", stored)

@@ -1,8 +1,8 @@
 """One run directory, opened: lock, store, journal, writer and frontier, in the order that makes recovery safe.
 
-    frontier.sqlite   the store (see `store`)
-    claims.bin        the claim journal; present only while a crawl runs or after an unclean end (see `journal`)
-    lock              held by the process that works on the run
+frontier.sqlite   the store (see `store`)
+claims.bin        the claim journal; present only while a crawl runs or after an unclean end (see `journal`)
+lock              held by the process that works on the run
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from webcrawl.core.filters import Admission
 from webcrawl.core.politeness import HostPolicy
 from webcrawl.core.strategies import Scorer
 from webcrawl.core.urls import CANONICAL_VERSION
+
+SWITCH_SECONDS = 0.0005  # how long a thread of ours may keep the event loop waiting for the interpreter
 
 
 @dataclass(slots=True)
@@ -88,6 +91,7 @@ class EmbeddedRun:
             plugs.on_ready,
         )
         self._note_start(now)
+        sys.setswitchinterval(SWITCH_SECONDS)
 
     def feed(self, uri: str, path: Path, form: str, overwrite: bool) -> FeedFile:
         """The output file of `uri`: continued if it is this run's, else begun at `path` (emptied if `overwrite`)."""

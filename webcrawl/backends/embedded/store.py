@@ -106,7 +106,8 @@ class Store:
         with self.writer:
             self.writer.execute(SCHEMA)
             self.writer.execute(
-                "INSERT INTO meta VALUES('schema_version', ?), ('created_at', ?)", (str(SCHEMA_VERSION), str(time.time()))
+                "INSERT INTO meta VALUES('schema_version', ?), ('created_at', ?)",
+                (str(SCHEMA_VERSION), str(time.time())),
             )
 
     def _check_version(self) -> None:
@@ -116,7 +117,7 @@ class Store:
         found = int(self.meta("schema_version") or 0)
         if found > SCHEMA_VERSION:
             raise RunError(
-                f"{self.path} was written by a newer webcrawl (its schema is {found}, this one knows {SCHEMA_VERSION}).",
+                f"{self.path} was written by a newer webcrawl (its schema is {found}, ours is {SCHEMA_VERSION}).",
                 "Writing to it could lose data.",
                 "Upgrade webcrawl, or choose another directory with -s WEBCRAWL_DIR=DIR.",
             )
@@ -139,9 +140,9 @@ class Store:
             flat = np.fromiter(chain.from_iterable(rows), kind, len(rows) * width)
             yield flat.reshape(len(rows), width)
 
-    def rows(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
-        return list(self.reader.execute(query, arguments))
+    def rows(self, query: str, *arguments: Any) -> list[Any]:
+        """All rows of a query, as tuples."""
+        return self.reader.execute(query, arguments).fetchall()
 
     def last_page(self) -> int:
         """The highest page id."""
@@ -155,7 +156,7 @@ class Store:
             "SELECT group_concat(p.id || ' ' || p.url, char(10)), json_group_object(p.id, p.request) FILTER"
             " (WHERE p.request IS NOT NULL) FROM carray(?) c CROSS JOIN pages p ON p.id = c.value"
         )
-        text, requests = self.reader.execute(query, (apsw.carray(wanted),)).fetchone()
+        [(text, requests)] = self.rows(query, apsw.carray(wanted))
         special = json.loads(requests or "{}")
         found = []
         for line in (text or "").split("\n"):
@@ -171,7 +172,7 @@ class Store:
             "SELECT r.page, ifnull(l.targets, x'') FROM carray(?) c CROSS JOIN records r ON r.page = c.value"
             " LEFT JOIN links l ON l.page = r.page WHERE r.state = 4"
         )
-        rows = self.reader.execute(query, (apsw.carray(np.array(pages, np.int64)),)).fetchall()
+        rows = self.rows(query, apsw.carray(np.array(pages, np.int64)))
         return [(page, np.frombuffer(targets, "<u4")) for page, targets in rows]
 
     def close(self) -> None:

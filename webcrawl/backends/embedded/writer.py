@@ -6,8 +6,8 @@ records, links, hosts and the new lengths of the feeds, then acknowledge. So at 
 - bytes behind the settled length belong to no settled page and are cut off at the next start;
 - no settlement is on disk before the one that caused it, because groups are written in order.
 
-A full or failing disk ends the crawl, not the data: the feeds are cut back to what is settled, the group is dropped, and
-its pages are fetched again next time.
+A full or failing disk ends the crawl, not the data: the feeds are cut back to what is settled, the group is dropped,
+and its pages are fetched again next time.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from webcrawl.backends.embedded.store import Store, explain
 from webcrawl.core.errors import StoreError
 
 KEPT_COMMITS = 1_000
+MOST_GROUPS = 20
+MOST_REPORTS = 5_000
 
 Row = tuple[Any, ...]
 
@@ -52,43 +54,52 @@ class Group:
 
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
-        return not (self.pages or self.records or self.changes or self.host_updates or self.refusals or self.outputs or self.done)
+        return not (
+            self.pages
+            or self.records
+            or self.changes
+            or self.host_updates
+            or self.refusals
+            or self.outputs
+            or self.done
+        )
 
 
-INSERTS = (
+VISITED = """
+INSERT INTO records(page, state, reason, visits, failures, depth, score, due_at, first_at, last_at, status, mime,
+    body_bytes, text_bytes, content_hash, latency_seconds, total_seconds, original, settled_in)
+VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)
+ON CONFLICT(page) DO UPDATE SET
+    changes = changes + (excluded.status BETWEEN 200 AND 299 AND content_hash IS NOT excluded.content_hash
+        AND content_hash IS NOT NULL),
+    unchanged_seconds = unchanged_seconds + iif(content_hash IS excluded.content_hash,
+        excluded.last_at - ifnull(last_at, excluded.last_at), 0),
+    state = excluded.state, reason = excluded.reason, visits = excluded.visits, failures = excluded.failures,
+    depth = excluded.depth, score = excluded.score, due_at = excluded.due_at,
+    first_at = ifnull(first_at, excluded.first_at), last_at = excluded.last_at, status = excluded.status,
+    mime = excluded.mime, body_bytes = excluded.body_bytes, text_bytes = excluded.text_bytes,
+    content_hash = excluded.content_hash, latency_seconds = excluded.latency_seconds,
+    total_seconds = excluded.total_seconds, original = excluded.original, settled_in = excluded.settled_in"""
+
+CHANGED = """
+INSERT INTO records(page, state, reason, visits, failures, depth, score, due_at) VALUES(?,?,?,?,?,?,?,?)
+ON CONFLICT(page) DO UPDATE SET state = excluded.state, reason = excluded.reason, depth = excluded.depth,
+    score = excluded.score, due_at = excluded.due_at"""
+
+HOST = """
+UPDATE hosts SET next_at = ?2, known = ?3, stored = ?4, failed = ?5, dynamic = ?6, body_bytes = ?7 WHERE id = ?1"""
+
+REFUSAL = "INSERT INTO refusals VALUES(?,?,?) ON CONFLICT(host, reason) DO UPDATE SET count = count + excluded.count"
+
+# In this order: what a row refers to is there before it.
+STATEMENTS = (
     ("pages", "INSERT INTO pages VALUES(?,?,?,?,?,?,?,?,?)"),
     ("hosts", "INSERT INTO hosts(id, name, site) VALUES(?,?,?)"),
-    (
-        "records",
-        "INSERT INTO records(page, state, reason, visits, failures, depth, score, due_at, first_at, last_at, status, mime,"
-        " body_bytes, text_bytes, content_hash, latency_seconds, total_seconds, original, settled_in)"
-        " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18) ON CONFLICT(page) DO UPDATE SET"
-        " changes = changes + (excluded.status BETWEEN 200 AND 299 AND content_hash IS NOT excluded.content_hash"
-        " AND content_hash IS NOT NULL),"
-        " unchanged_seconds = unchanged_seconds + iif(content_hash IS excluded.content_hash,"
-        " excluded.last_at - ifnull(last_at, excluded.last_at), 0),"
-        " state = excluded.state, reason = excluded.reason, visits = excluded.visits, failures = excluded.failures,"
-        " depth = excluded.depth, score = excluded.score, due_at = excluded.due_at, first_at = ifnull(first_at, excluded.first_at),"
-        " last_at = excluded.last_at, status = excluded.status, mime = excluded.mime, body_bytes = excluded.body_bytes,"
-        " text_bytes = excluded.text_bytes, content_hash = excluded.content_hash,"
-        " latency_seconds = excluded.latency_seconds, total_seconds = excluded.total_seconds,"
-        " original = excluded.original, settled_in = excluded.settled_in",
-    ),
-    (
-        "changes",
-        "INSERT INTO records(page, state, reason, visits, failures, depth, score, due_at) VALUES(?,?,?,?,?,?,?,?)"
-        " ON CONFLICT(page) DO UPDATE SET state = excluded.state, reason = excluded.reason, depth = excluded.depth,"
-        " score = excluded.score, due_at = excluded.due_at",
-    ),
+    ("records", VISITED),
+    ("changes", CHANGED),
     ("links", "INSERT OR REPLACE INTO links VALUES(?,?)"),
-    (
-        "host_updates",
-        "UPDATE hosts SET next_at = ?2, known = ?3, stored = ?4, failed = ?5, dynamic = ?6, body_bytes = ?7 WHERE id = ?1",
-    ),
-    (
-        "refusals",
-        "INSERT INTO refusals VALUES(?,?,?) ON CONFLICT(host, reason) DO UPDATE SET count = count + excluded.count",
-    ),
+    ("host_updates", HOST),
+    ("refusals", REFUSAL),
     ("headers", "UPDATE feeds SET header = ?2 WHERE id = ?1"),
     ("cleared", "DELETE FROM suspects WHERE page = ?"),
     ("unfinished", "INSERT OR IGNORE INTO unfinished VALUES(?)"),
@@ -146,6 +157,11 @@ class Writer:
         """Reports handed over and not yet on disk."""
         return self._handed_over - self._written
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much waits for the disk that no more should be taken in: memory must stay bounded."""
+        return self._queue.qsize() > MOST_GROUPS or self.backlog > MOST_REPORTS
+
     def hand_over(self, group: Group) -> None:
         """Queue a group; the caller must not touch it again."""
         self._handed_over += group.reports
@@ -179,7 +195,7 @@ class Writer:
         lengths = self._append(group.outputs)
         connection = self._store.writer
         with connection:
-            for name, statement in INSERTS:
+            for name, statement in STATEMENTS:
                 if rows := getattr(group, name):
                     connection.executemany(statement, rows)
             self._note_commit(group.number, lengths)

@@ -36,8 +36,6 @@ def names() -> list[str]:
 def strategy(name: str) -> Scorer:
     """The scorer of that name."""
     if name not in names():
-        raise SettingError(
-            f"WEBCRAWL_STRATEGY={name} is not an ordering.", "", f"Use one of {', '.join(names())}."
-        )
+        raise SettingError(f"WEBCRAWL_STRATEGY={name} is not an ordering.", "", f"Use one of {', '.join(names())}.")
     scorer: Scorer = importlib.import_module(f"{__name__}.{name}").scores
     return scorer

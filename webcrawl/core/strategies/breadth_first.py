@@ -1,4 +1,4 @@
-"""Breadth-first: pages nearer to their host's start page first, older ones first among equals (Castillo 2004, §4.3.1)."""
+"""Breadth-first: pages nearer to their host's start page first, then older ones first (Castillo 2004, §4.3.1)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,131 @@
+"""Rules that refuse a URL by its looks."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+import pytest
+
+from webcrawl.core.errors import SettingError
+from webcrawl.core.filters import Admission
+from webcrawl.core.filters.patterns import ExcludePatterns, IncludePatterns, LengthLimit, any_of
+from webcrawl.core.filters.safety import AllowedPeers
+from webcrawl.core.filters.scope import scope_rules
+from webcrawl.core.reasons import Reason
+from webcrawl.core.urls import host_of
+
+SEEDS = ["http://www.example.co.uk/a", "http://127.0.0.1:8000/"]
+
+
+def verdict(rules, url):
+    return Admission(rules).refuse(url, host_of(url))
+
+
+@pytest.mark.parametrize(
+    ("scope", "url", "is_taken"),
+    [
+        ("hosts", "http://www.example.co.uk/b?c", True),
+        ("hosts", "https://www.example.co.uk:8443/b", True),
+        ("hosts", "http://shop.example.co.uk/", False),
+        ("hosts", "http://127.0.0.1:9000/", True),
+        ("sites", "http://shop.example.co.uk/", True),
+        ("sites", "http://other.co.uk/", False),
+        ("sites", "http://127.0.0.2/", False),
+        ("all", "http://anywhere.test/", True),
+        (r"^https?://[^/]*\.test/", "http://a.test/x", True),
+        (r"^https?://[^/]*\.test/", "http://a.org/?http://b.test/", False),
+    ],
+)
+def test_scope(scope, url, is_taken):
+    assert verdict(scope_rules(scope, SEEDS), url) == (None if is_taken else Reason.OUT_OF_SCOPE)
+
+
+def test_a_scope_that_is_no_pattern_is_said():
+    with pytest.raises(SettingError, match=r"-a scope=\(hosts is neither hosts, sites nor all.*Use one of the three"):
+        scope_rules("(hosts", SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_allowed"),
+    [
+        ("example.org", True),
+        ("www.example.org", False),
+        ("a.test", True),
+        ("a.b.test", True),
+        ("test", False),
+        ("nottest", False),
+        ("127.0.0.1", True),
+        ("127.255.0.1", True),
+        ("128.0.0.1", False),
+        ("localhost", True),
+        ("[::1]", True),
+        ("[::2]", False),
+        ("10.0.0.7", True),
+        ("10.0.0.8", False),
+        ("evil127.0.0.1.org", False),
+    ],
+)
+def test_allowed_peers(host, is_allowed):
+    rule = AllowedPeers(("Example.org", ".test", "127.0.0.0/8", "::1", "10.0.0.7"))
+    assert rule.contains(host) is is_allowed
+    assert verdict([rule], f"http://{host}/") == (None if is_allowed else Reason.NOT_ALLOWED)
+
+
+def test_nothing_is_allowed_by_an_empty_list():
+    assert verdict([AllowedPeers(())], "http://127.0.0.1/") is Reason.NOT_ALLOWED
+
+
+def test_behind_a_proxy_the_proxy_is_the_peer():
+    rule = AllowedPeers(("127.0.0.0/8",), {"http": "http://127.0.0.1:3128"})
+    admission = Admission([rule])
+    assert admission.refuse("http://anywhere.org/", "anywhere.org") is None
+    assert admission.refuse("https://anywhere.org/", "anywhere.org") is Reason.NOT_ALLOWED, "https has no proxy here"
+    assert admission.refuse("http://anywhere.org/", "anywhere.org") is None
+
+
+def test_patterns_and_length():
+    exclude = ExcludePatterns(any_of((r"\.zip$", r"/private/")))
+    include = IncludePatterns(any_of((r"/en/", r"/de/")))
+    limit = LengthLimit(30)
+    assert verdict([exclude], "http://a.test/x.zip") is Reason.EXCLUDED
+    assert verdict([exclude], "http://a.test/x.zip?y") is None
+    assert verdict([include], "http://a.test/fr/") is Reason.NOT_INCLUDED
+    assert verdict([include, exclude], "http://a.test/en/x") is None
+    assert verdict([limit], "http://a.test/" + "x" * 16) is None
+    assert verdict([limit], "http://a.test/" + "x" * 17) is Reason.TOO_LONG
+
+
+def test_alternatives_inside_a_pattern_stay_inside():
+    assert any_of(("a|b", "^c$")).pattern == "(?:a|b)|(?:^c$)"
+
+
+class Counting:
+    """A rule that notes what it is asked."""
+
+    def __init__(self, by_host: bool, reason: Reason | None = None) -> None:
+        self.by_host: ClassVar[bool] = by_host  # type: ignore[misc]
+        self.reason, self.asked = reason, list[str]()
+
+    def refuse(self, url: str, host: str) -> Reason | None:
+        self.asked.append(url)
+        return self.reason
+
+
+def test_verdicts_on_hosts_are_remembered_and_those_on_urls_are_not():
+    by_host, by_url = Counting(True), Counting(False)
+    admission = Admission([by_url, by_host])
+    for url in ("http://a.test/1", "http://a.test/2", "https://a.test/3", "http://b.test/4"):
+        admission.refuse(url, host_of(url))
+    assert by_host.asked == ["http://a.test/1", "https://a.test/3", "http://b.test/4"]
+    assert len(by_url.asked) == 4
+
+
+def test_the_first_refusal_counts():
+    rules = [Counting(True, Reason.OUT_OF_SCOPE), Counting(True, Reason.NOT_ALLOWED), Counting(False, Reason.EXCLUDED)]
+    assert verdict(rules, "http://a.test/") is Reason.OUT_OF_SCOPE
+    assert not rules[2].asked
+
+
+def test_patterns_are_searched_not_matched():
+    assert ExcludePatterns(re.compile("end$")).refuse("http://a.test/the-end", "a.test") is Reason.EXCLUDED

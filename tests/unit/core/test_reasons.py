@@ -1,0 +1,29 @@
+"""Every reason has a sentence of its own and a number that stays."""
+
+from __future__ import annotations
+
+from webcrawl.core import config
+from webcrawl.core.reasons import SENTENCES, Reason
+
+
+def test_every_reason_has_its_own_sentence():
+    assert set(SENTENCES) == set(Reason)
+    assert len(set(SENTENCES.values())) == len(Reason)
+    for reason in Reason:
+        assert reason.sentence[0].islower() and not reason.sentence.endswith("."), "it goes into a longer sentence"
+
+
+def test_settings_named_in_sentences_exist():
+    words = {word.strip("(),") for sentence in SENTENCES.values() for word in sentence.split() if "WEBCRAWL_" in word}
+    config.check_names(words)
+
+
+def test_numbers_are_stored_and_stay():
+    assert {Reason.NONE: 0, Reason.HOST_FULL: 6, Reason.TOO_DEEP: 20, Reason.CRASHED: 22, Reason.ALIAS: 60} == {
+        reason: reason.value for reason in (Reason(0), Reason(6), Reason(20), Reason(22), Reason(60))
+    }
+    assert max(Reason) < 256, "one byte a page"
+
+
+def test_the_key_is_the_name_in_lower_case():
+    assert Reason.TOO_DEEP.key == "too_deep"
