@@ -139,7 +139,18 @@ class FrontierScheduler(BaseScheduler):
         else:
             logger.info("New run in %s", self.crawl.run.directory)
 
+    def _warn_of_unused_feeds(self) -> None:
+        """Pages of this session will be missing in a file that earlier sessions of the run wrote to."""
+        for feed in self.crawl.run.writer.feeds.values():
+            if not feed.is_used:
+                logger.warning(
+                    "This run wrote to %s before, and this session does not: its pages will be missing there. "
+                    "Stop and give the same -o or -O again to continue the file.",
+                    feed.path,
+                )
+
     def _offer_seeds(self) -> None:
+        self._warn_of_unused_feeds()
         now, seeds = self.clock.now(), self._purpose.seeds
         refused = [seed for seed in seeds if self.crawl.admission.refuse(seed, host_of(seed)) is Reason.NOT_ALLOWED]
         if refused:
@@ -396,8 +407,9 @@ def _check_components(crawler: Crawler) -> None:
     if crawler.get_downloader_middleware(OutcomeMiddleware) is None:
         raise SettingError(
             "The downloader middleware webcrawl.middlewares.outcome.OutcomeMiddleware is missing.",
-            "Nobody would note how a visit ended. (DOWNLOADER_MIDDLEWARES of a spider replace those of the project.)",
-            'Add it: DOWNLOADER_MIDDLEWARES = {"webcrawl.middlewares.outcome.OutcomeMiddleware": 20, ...}.',
+            "Nobody would note how a visit ended.",
+            "Take it from webcrawl.settings, or add it: DOWNLOADER_MIDDLEWARES = "
+            '{"webcrawl.middlewares.outcome.OutcomeMiddleware": 20, ...}.',
         )
     if type(crawler.get_extension(FeedExporter)) is FeedExporter:
         raise SettingError(

@@ -4,6 +4,8 @@ One owner per concern: where a part of ours takes the place of one of Scrapy's, 
 name of ours beside it. Our own settings have the prefix WEBCRAWL_ and are described in docs/settings.md.
 """
 
+from scrapy.settings import default_settings
+
 from webcrawl.speed import event_loop
 
 BOT_NAME = "webcrawl"
@@ -18,6 +20,7 @@ DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"  # the frontier's seen-se
 CONCURRENT_REQUESTS = 64
 CONCURRENT_REQUESTS_PER_DOMAIN = 100_000
 DOWNLOAD_DELAY = 0
+DOWNLOAD_SLOTS = {"webcrawl": {"concurrency": 100_000, "delay": 0, "randomize_delay": False}}
 AUTOTHROTTLE_ENABLED = False
 ROBOTSTXT_OBEY = False  # hosts outside WEBCRAWL_SAFETY_ALLOW are refused until the frontier reads robots.txt
 
@@ -30,15 +33,17 @@ DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 10_000_000
 DOWNLOAD_WARNSIZE = 0
 
-DOWNLOADER_MIDDLEWARES = {
+# In the base lists, so that a project's or a spider's own list adds to them instead of replacing them.
+DOWNLOADER_MIDDLEWARES_BASE = {
+    **default_settings.DOWNLOADER_MIDDLEWARES_BASE,
     "webcrawl.middlewares.outcome.OutcomeMiddleware": 20,
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,  # a page that failed rests in the frontier
 }
-EXTENSIONS = {
+EXTENSIONS_BASE = {
+    **default_settings.EXTENSIONS_BASE,
     "webcrawl.extensions.feeds.SettledFeeds": 0,
     "scrapy.extensions.feedexport.FeedExporter": None,  # SettledFeeds
     "webcrawl.speed.GarbageTuning": 0,
-    "scrapy.extensions.closespider.CloseSpider": None,  # WEBCRAWL_LIMIT_*
     "scrapy.extensions.spiderstate.SpiderState": None,
     "webcrawl.extensions.progress.Progress": 0,
     "scrapy.extensions.logstats.LogStats": None,  # Progress

@@ -30,8 +30,8 @@ _OFF_FOR_PAGES = (
 # Two async-generator layers a middleware and object: 11 µs a page for all of them.
 _DOWNLOADER_OFF_FOR_PAGES = (
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware",  # the scope is the frontier's
-    "scrapy.downloadermiddlewares.retry.RetryMiddleware",  # a page that failed rests in the frontier
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware",
+    "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware",  # our handler knows DOWNLOAD_TIMEOUT
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware",  # decodes every body; the parser reads meta refresh
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware",  # a redirect is a link: see WebSpider
     "scrapy.downloadermiddlewares.cookies.CookiesMiddleware",
@@ -43,10 +43,7 @@ SPIDER_SETTINGS: dict[str, Any] = {
     "CONCURRENT_ITEMS": 1,
     "SPIDER_MIDDLEWARES": dict.fromkeys(_OFF_FOR_PAGES),
     # About 80 µs a page for all of Scrapy's; what is left does something for every page.
-    "DOWNLOADER_MIDDLEWARES": {
-        **dict.fromkeys(_DOWNLOADER_OFF_FOR_PAGES),
-        "webcrawl.middlewares.outcome.OutcomeMiddleware": 20,
-    },
+    "DOWNLOADER_MIDDLEWARES": dict.fromkeys(_DOWNLOADER_OFF_FOR_PAGES),
     "COOKIES_ENABLED": False,
     # No queue per host and no second task per request: 11 % less.
     "DOWNLOADER": "webcrawl.downloader.LeanDownloader",

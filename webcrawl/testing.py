@@ -118,6 +118,7 @@ class ModelPage:
     state: State = State.READY
     reason: Reason = Reason.NONE
     visits: int = 0
+    stored: int = 0
     failures: int = 0
     due_at: float = 0.0
     targets: list[int] = field(default_factory=list)
@@ -189,8 +190,16 @@ class ModelFrontier:
         self._wake(now)
         leases: list[Lease] = []
         while len(leases) < limit and (best := self._best(now)) is not None:
-            leases.append(self.lease(best, now))
+            if self._host_is_done(self.pages[best].host):
+                self.pages[best].state, self.pages[best].reason = State.REFUSED, Reason.HOST_LIMIT
+            else:
+                leases.append(self.lease(best, now))
         return leases or self._nothing()
+
+    def _host_is_done(self, host: str) -> bool:
+        of_host = [page for page in self.pages.values() if page.host == host]
+        stored = sum(page.stored + (page.state is State.LEASED) for page in of_host)
+        return 0 < self.manners.pages_per_host <= stored
 
     def _wake(self, now: float) -> None:
         for page in self.pages.values():
@@ -253,6 +262,7 @@ class ModelFrontier:
         end = self.manners.policy().next_at(report.visit.ended_at)
         self.next_at[page.host] = max(end, self.next_at.get(page.host, 0.0))
         page.visits += 1
+        page.stored += report.event is Event.STORE
         page.woken_from = None
         page.failures = 0 if report.event is Event.STORE else page.failures + 1
         page.due_at = float(math.ceil(report.due_at))
@@ -704,6 +714,76 @@ def check_depth(make: Make, directory: Path) -> None:
     assert all(pages == stored["breadth_first"] for pages in stored.values()), f"Another order, another set: {sizes}"
 
 
+def check_shorter_way(make: Make, directory: Path) -> None:
+    """A shorter way to a page that is under way or settled changes its depth, and nothing else about it."""
+    manners = Manners(delay_seconds=0.0, depth=5)
+    crawl = make(directory, manners, START)
+    under_way, settled = Offer("http://h.test/u", depth=3), Offer("http://h.test/s", depth=2)
+    crawl.frontier.offer([settled, under_way], START)
+    lease = _leases(crawl.next(START))[0]
+    crawl.frontier.offer([settled._replace(depth=1)], START)
+    _report(crawl.frontier, lease, Answer(), START)
+    assert _leases(crawl.next(START))[0].url == under_way.url
+    crawl.frontier.offer([under_way._replace(depth=1)], START)
+    crawl.commit(START)
+    crawl.kill()
+    crawl = make(directory, manners, START)
+    counts = crawl.frontier.counts()
+    assert (counts.stored, counts.ready) == (1, 1), f"A page is lost or owed twice: {counts.sentence()}"
+    crawl.frontier.offer([settled._replace(depth=0)], START)  # it has no links to be looked at again
+    trace, now = work(crawl, lambda lease: Answer(), START, commit_seconds=1.0)
+    assert [fetch.url for fetch in trace] == [under_way.url]
+    crawl.frontier.offer([under_way._replace(depth=0)], now)
+    crawl.close(now)
+
+
+def check_host_limit(make: Make, directory: Path) -> None:
+    """So many pages of a host are stored, the others are refused with that reason; kills in between change nothing."""
+    manners = Manners(delay_seconds=0.0, pages_per_host=3)
+    crawl = make(directory, manners, START)
+    crawl.frontier.offer([Offer(f"http://h{number % 2}.test/{number}") for number in range(20)], START)
+    crawl.commit(START)
+    _leases(crawl.next(START, 2))
+    crawl.kill()
+    crawl = make(directory, manners, START)
+    trace, now = work(crawl, lambda lease: Answer(), START, at_once=2, commit_seconds=1.0)
+    counts = crawl.frontier.counts()
+    assert len(trace) == counts.stored == 6, counts.sentence()
+    assert counts.refused == counts.reasons[Reason.HOST_LIMIT] == 14, counts.reasons
+    crawl.close(now)
+
+
+def check_fairness(make: Make, directory: Path) -> None:
+    """A page that falls due is asked for at once, however many pages of other hosts wait."""
+    crawl = make(directory, Manners(delay_seconds=10.0, pages_per_host_in_batch=20), START)
+    crawl.frontier.offer([Offer(f"http://large.test/{number}") for number in range(60)], START)
+    crawl.frontier.offer([Offer("http://small.test/")], START)
+    crawl.commit(START)
+    asked = []
+
+    def web(lease: Lease) -> Answer:
+        if "small" in lease.url:
+            asked.append(lease.claimed_at - START)
+        return Answer(event=Event.FAIL, due_in_seconds=15.0) if "small" in lease.url and lease.visit < 4 else Answer()
+
+    _, now = work(crawl, web, START, commit_seconds=1.0)
+    assert asked == [0.0, 16.0, 32.0, 48.0, 64.0], f"A page that was due had to wait: {asked}"
+    crawl.close(now)
+
+
+def check_small_batches(make: Make, directory: Path) -> None:
+    """However small the batch, everything is fetched, once, and politely."""
+    for order in ("breadth_first", "depth_first", "random"):
+        manners = Manners(order, delay_seconds=1.0, batch_pages=12, pages_per_host_in_batch=3)
+        crawl = make(directory / order, manners, START)
+        crawl.frontier.offer(SEEDS, START)
+        trace, now = work(crawl, made_up_web(6, 30, seed=2), START, commit_seconds=5.0)
+        check_trace(trace, manners)
+        counts = crawl.frontier.counts()
+        assert counts.stored == counts.known == len(trace) > 100, counts.sentence()
+        crawl.close(now)
+
+
 def _leases(answer: list[Lease] | Wait | Empty) -> list[Lease]:
     assert isinstance(answer, list), f"A lease was expected, not {answer}"
     return answer
@@ -721,4 +801,8 @@ CHECKS: tuple[Check, ...] = (
     check_clean_end,
     check_clock_set_back,
     check_depth,
+    check_shorter_way,
+    check_host_limit,
+    check_fairness,
+    check_small_batches,
 )

@@ -21,6 +21,7 @@ from xxhash import xxh3_64_intdigest, xxh3_128_hexdigest
 
 from webcrawl import oneline
 from webcrawl.assembly import Purpose
+from webcrawl.core import config
 from webcrawl.core.errors import SeedError, SettingError
 from webcrawl.core.lifecycle import Event
 from webcrawl.core.outcomes import REDIRECT_STATUS, Outcome
@@ -57,6 +58,18 @@ class WebSpider(Spider):
                 settings.set(name, {**value, **settings.getdict(name)}, priority="spider")
             elif name not in chosen:
                 settings.set(name, value, priority="spider")
+        cls._translate(settings)
+
+    @staticmethod
+    def _translate(settings: BaseSettings) -> None:
+        """Settings of ours that Scrapy has under other names; a value that cannot be used is refused at the start."""
+        try:
+            run, limits = config.load(config.Run, settings), config.load(config.Limits, settings)
+        except SettingError:
+            return  # the scheduler says it, in one sentence
+        settings.set("DOWNLOAD_MAXSIZE", limits.page_bytes, priority="spider")
+        if run.contact:
+            settings.set("USER_AGENT", f"{settings['USER_AGENT']} (+{run.contact})", priority="spider")
 
     def __init__(self, seeds: str = "", scope: str = "sites", add: str = "", **arguments: Any) -> None:
         super().__init__(**arguments)

@@ -136,7 +136,7 @@ def fill_disk_after(count: int) -> None:
         if writes >= count:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    FeedFile.append = append  # type: ignore[method-assign]
+    FeedFile.append = append  # type: ignore[method-assign, assignment]
 
 
 def main(directory: Path, now: float, options: Options, progress: Connection) -> None:

@@ -1,4 +1,4 @@
-"""kill -9, power loss, full and damaged disks: nothing settled is lost, nothing is fetched twice, no host is hurried."""
+"""kill -9, power loss, full and damaged disks: nothing settled is lost, no page is stored twice, no host hurried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import random
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
@@ -17,16 +17,17 @@ import pytest
 
 from tests.integration import frontier_worker
 from tests.integration.frontier_worker import HOSTS, Options, links_of, reachable
-from webcrawl.backends.embedded import EmbeddedRun, Plugs, Rules
+from webcrawl.backends.embedded import EmbeddedRun, Plugs, Rules, journal
 from webcrawl.backends.embedded.journal import ClaimJournal
 from webcrawl.backends.embedded.store import FILE_NAME
 from webcrawl.core.errors import RunError, StoreError
 from webcrawl.core.filters import Admission
-from webcrawl.core.frontier import Counts, Offer
+from webcrawl.core.frontier import IN_MEMORY, Counts, Offer
 from webcrawl.core.lifecycle import State
 from webcrawl.core.politeness import HostPolicy
 from webcrawl.core.reasons import Reason
 from webcrawl.core.strategies import strategy
+from webcrawl.testing import Answer, EmbeddedCrawl, Manners, work
 
 START = 1_000_000.0
 PLAIN = Options()
@@ -116,9 +117,17 @@ def check_result(directory: Path, expected: set[str]) -> Counts:
     return counts
 
 
-def opened(directory: Path, now: float = START, delay: float = DELAY) -> EmbeddedRun:
+def ignore(error: StoreError) -> None:
+    """For runs that are not expected to fail."""
+
+
+def opened(
+    directory: Path, now: float = START, delay: float = DELAY, on_failure: Callable[[StoreError], None] = ignore
+) -> EmbeddedRun:
     run = EmbeddedRun(directory / "run")
-    plugs = Plugs(Rules(), strategy("breadth_first"), Admission([]), HostPolicy(delay))
+    plugs = Plugs(
+        Rules(), strategy("breadth_first"), Admission([]), HostPolicy(delay), sync="normal", on_failure=on_failure
+    )
     try:
         run.start(plugs, now)
     except BaseException:
@@ -305,3 +314,71 @@ def test_a_clock_set_back_makes_no_host_wait_longer_than_its_pause(tmp_path: Pat
     assert HOSTS >= hosts.count > 0
     assert np.all(hosts.next_at[1 : hosts.count + 1] <= earlier + DELAY)
     run.close("finished", earlier)
+
+
+# ------------------------------------------------------------------------------------------------ small things
+
+
+def test_a_request_that_cannot_be_written_leaves_no_trace_on_disk(tmp_path: Path) -> None:
+    """Its id goes to another page in the next process: nothing may be written under it."""
+    crawl = EmbeddedCrawl(tmp_path, Manners(delay_seconds=0.0, depth=9), START)
+    in_memory = Offer("http://h.test/form", key=77, depth=3, request=IN_MEMORY)
+    crawl.frontier.offer([Offer("http://h.test/"), in_memory], START)
+    crawl.frontier.offer([in_memory._replace(depth=1)], START)
+    work(crawl, lambda lease: Answer([f"{lease.url}a", f"{lease.url}b"]), START, visits=2)
+    crawl.frontier.offer([in_memory._replace(depth=0)], START)
+    crawl.commit(START)
+    crawl.kill()
+    crawl = EmbeddedCrawl(tmp_path, Manners(delay_seconds=0.0), START)
+    counts = crawl.frontier.counts()
+    assert counts.adds_up() and (counts.known, counts.stored) == (5, 1), counts.sentence()
+    rows = crawl.run.store.rows
+    assert rows("SELECT page FROM records EXCEPT SELECT id FROM pages") == []
+    assert rows("SELECT page FROM links EXCEPT SELECT id FROM pages") == []
+    crawl.close(START)
+
+
+def test_whatever_goes_wrong_in_the_writer_ends_the_crawl(tmp_path: Path) -> None:
+    """A thread that died in silence would settle nothing any more."""
+    failures: list[StoreError] = []
+    run = opened(tmp_path, on_failure=failures.append)
+    run.frontier.offer([Offer("http://h.test/")], START)
+    run.frontier.output(99, b"for a feed that is not there")
+    run.close("finished", START)
+    assert failures == [run.writer.failure]
+    assert str(failures[0]).startswith(f"Working in {tmp_path / 'run'} failed")
+
+
+def test_scores_are_the_same_after_a_restart(tmp_path: Path) -> None:
+    def scores(crawl: EmbeddedCrawl) -> list[float]:
+        columns = crawl.frontier.table.pages
+        return [float(score) for score in columns.score[1 : columns.count + 1]]
+
+    manners = Manners("random")
+    crawl = EmbeddedCrawl(tmp_path, manners, START)
+    crawl.frontier.offer([Offer(f"http://h.test/{n}", priority=n % 3 * 1e-3) for n in range(50)], START)
+    before = scores(crawl)
+    crawl.close(START)
+    crawl = EmbeddedCrawl(tmp_path, manners, START)
+    assert scores(crawl) == before
+    crawl.close(START)
+
+
+def test_the_journal_grows_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A journal of few records is begun anew again and again; what is under way at the kill is still in it."""
+    monkeypatch.setattr(journal, "RECORDS", 5)
+    manners = Manners(delay_seconds=10.0)
+    crawl = EmbeddedCrawl(tmp_path, manners, START)
+    crawl.frontier.offer([Offer(f"http://h{number % 20}.test/{number}") for number in range(40)], START)
+    crawl.commit(START)
+    trace, now = work(crawl, lambda lease: Answer(), START, at_once=7, visits=12)
+    crawl.commit(now)
+    lost, now = work(crawl, lambda lease: Answer(), now, at_once=1, visits=4)
+    assert isinstance(leases := crawl.next(now, 3), list)
+    crawl.kill()
+    crawl = EmbeddedCrawl(tmp_path, manners, now)
+    asked = [lease.host for lease in leases] + [fetch.host for fetch in lost]
+    assert len(trace) >= 12
+    assert all(crawl.frontier.table.hosts.next_at[host] == now + 10.0 for host in asked)
+    assert {page for page, _, _ in crawl.run.recovered.suspects} >= {lease.page for lease in leases}
+    crawl.close(now)

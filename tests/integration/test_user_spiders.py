@@ -188,9 +188,6 @@ def test_a_crawl_without_a_part_of_ours_is_refused(
     assert site.asked == []
 
 
-@pytest.mark.xfail(
-    reason="custom_settings replace DOWNLOADER_MIDDLEWARES of webcrawl.settings; ours belong in ..._BASE"
-)
 def test_a_spider_with_a_middleware_of_its_own_needs_no_other_change(
     driver: Driver, site: Site, tmp_path: Path
 ) -> None:

@@ -17,7 +17,6 @@ from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
 ONE = "http://one.test"
-OURS = {"webcrawl.middlewares.outcome.OutcomeMiddleware": 20}  # what a spider says replaces what the project says
 
 
 class Noting(Spider):
@@ -192,7 +191,7 @@ class Doors(Noting):
 
     name = "doors"
     custom_settings = {  # noqa: RUF012
-        "DOWNLOADER_MIDDLEWARES": {**OURS, Door: 500, "scrapy.downloadermiddlewares.retry.RetryMiddleware": None},
+        "DOWNLOADER_MIDDLEWARES": {Door: 500},
         "ITEM_PIPELINES": {Picky: 1},
     }
     paths = ("ignored", "canned", "replaced", "swallowed", "again", "cut", "drop", "break", "plain", "to-plain", "far")
@@ -246,7 +245,7 @@ class Retrying(Doors):
 
     name = "retrying"
     custom_settings = {  # noqa: RUF012
-        "DOWNLOADER_MIDDLEWARES": {**OURS, "scrapy.downloadermiddlewares.retry.RetryMiddleware": 550},
+        "DOWNLOADER_MIDDLEWARES": {"scrapy.downloadermiddlewares.retry.RetryMiddleware": 550},
         "RETRY_TIMES": 1,
     }
 

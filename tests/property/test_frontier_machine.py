@@ -37,7 +37,7 @@ class HeldDisk:
         self._writer = crawl.run.writer
         self._pass_on = self._writer.hand_over
         self._held: list[Group] = []
-        self._writer.hand_over = self._held.append  # type: ignore[method-assign]
+        self._writer.hand_over = self._held.append  # type: ignore[method-assign, assignment]
 
     def let_through(self) -> None:
         is_safe = threading.Event()
@@ -55,7 +55,7 @@ class HeldDisk:
 
 class FrontierMachine(RuleBasedStateMachine):
     @initialize(
-        order=st.sampled_from(["breadth_first", "depth_first"]),
+        order=st.sampled_from(["breadth_first", "depth_first", "random"]),
         delay=st.sampled_from([0.0, 3.0, 10.0]),
         connections=st.integers(1, 2),
     )
@@ -132,9 +132,9 @@ class FrontierMachine(RuleBasedStateMachine):
         ours, models = self.leases.pop(page)
         reason = Reason.NONE if event in (Event.STORE, Event.RETURN) else Reason.TIMEOUT
         due_at = self.now + back if event is Event.FAIL or (event is Event.STORE and back > 25) else 0.0
-        visit = Visit(self.now, 200, content_hash=(1 << 64) - page)
+        visit = Visit(self.now - back / 16, 200, content_hash=(1 << 64) - page)
         for frontier, lease in ((self.crawl.frontier, ours), (self.model, models)):
-            frontier.report(Report(lease, visit, event, reason, due_at, links), self.now)  # type: ignore[attr-defined]
+            frontier.report(Report(lease, visit, event, reason, due_at, links), self.now)
 
     # --- the disk, and the ends
 

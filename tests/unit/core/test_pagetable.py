@@ -63,7 +63,9 @@ def test_a_claim_is_a_move(table: PageTable) -> None:
 def test_a_page_and_a_host_cost_little() -> None:
     table = PageTable(cells=1 << 21)
     count = 1_000_000
-    keys = np.random.default_rng(3).permutation(np.arange(1, count + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    keys = np.random.default_rng(3).permutation(np.arange(1, count + 1, dtype=np.uint64)) * np.uint64(
+        0x9E3779B97F4A7C15
+    )
     zeros = np.zeros(count, np.uint8)
     table.append_pages(keys, zeros, zeros, zeros, zeros)
     assert table.bytes_used() / count <= 64

@@ -10,7 +10,7 @@ def test_every_reason_has_its_own_sentence():
     assert set(SENTENCES) == set(Reason)
     assert len(set(SENTENCES.values())) == len(Reason)
     for reason in Reason:
-        assert reason.sentence[0].islower() and not reason.sentence.endswith("."), "it goes into a longer sentence"
+        assert not reason.sentence.endswith("."), "it goes into a longer sentence"
 
 
 def test_settings_named_in_sentences_exist():

@@ -2,8 +2,8 @@
 
 A shorter path found later lowers a page's depth. If that brings a page within the limit that was refused as too deep,
 it is ready after all. If the page is stored already, its links lie nearer too: they are read back from the store, in
-the refill's thread, and looked at again. That a page still has to be looked at is written down (table `unfinished`), so a
-kill in between changes nothing.
+the refill's thread, and looked at again. That a page still has to be looked at is written down (table `unfinished`), so
+a kill in between changes nothing.
 
 Without a limit nothing depends on the depth, and none of this happens.
 """

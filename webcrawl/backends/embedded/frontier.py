@@ -486,8 +486,8 @@ class EmbeddedFrontier:
 
     @property
     def stored(self) -> int:
-        """Pages that are stored."""
-        return self.table.by_state[State.STORED]
+        """Pages that are stored with a body; aliases do not count."""
+        return self.table.by_state[State.STORED] - self.table.by_reason[Reason.ALIAS]
 
     @property
     def backlog(self) -> int:

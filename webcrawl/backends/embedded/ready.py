@@ -23,6 +23,7 @@ from webcrawl.core.pagetable import PageTable
 from webcrawl.core.workingset import WorkingSet
 
 SOON_SECONDS = 0.05
+MOST_WANTED = 1_000
 
 Text = tuple[str, bytes | None]  # URL and, for requests of spiders, the rest of the request
 
@@ -49,7 +50,8 @@ class ReadyPages:
         self._recent: dict[int, Text] = {}  # of pages outside whose row is in the current group
         self._unwritten: deque[tuple[int, dict[int, Text]]] = deque()  # of groups handed over: (last page, ...)
         self._in_memory: dict[int, Text] = {}  # of pages that are never written
-        self._unplanned = outside
+        self._unplanned = outside  # how many of them no plan knows
+        self._wanted: list[int] = []  # pages outside that no plan may keep waiting: due again, or revived
         self._is_hungry = False  # a host has few pages left here and more outside
         self._is_short = outside > 0  # pages were left outside that could be here
         self._worst = math.inf
@@ -67,9 +69,10 @@ class ReadyPages:
         """A page has become ready whose URL is on disk or remembered; `is_wanted`: look for it soon."""
         self._table.hosts.at.outside[host] += 1
         self.outside += 1
-        self._unplanned += 1
         if is_wanted:
-            self._is_short = True
+            self._wanted.append(page)
+        else:
+            self._unplanned += 1
 
     def put_first(self, page: int, text: Text, now: float) -> None:
         """Into the working set, whatever else is there."""
@@ -149,16 +152,21 @@ class ReadyPages:
 
     def refill_if_low(self, now: float) -> None:
         """Draw the next batch before the working set runs dry."""
-        if not self.outside or not (self._is_hungry or self._is_low()) or self.is_selecting:
+        is_low = self._is_hungry or self._is_low()
+        if not self.outside or not (is_low or self._wanted) or self.is_selecting:
             return
         if now < self._refill_after and self.working.size:
             return
-        replan = self._unplanned * 4 > self.refill.left_over
-        if replan:
-            self._unplanned = 0
-        self._is_hungry = self._is_short = False
         self._refill_after = now + SOON_SECONDS
-        self.refill.start(max(1, self._batch - self.working.size), replan)
+        wanted, self._wanted = self._wanted[:MOST_WANTED], self._wanted[MOST_WANTED:]
+        if is_low:
+            self._is_hungry = self._is_short = False
+            replan = self._unplanned * 4 > self.refill.left_over
+            if replan:
+                self._unplanned = 0
+            self.refill.start(wanted, max(1, self._batch - self.working.size), replan)
+        else:
+            self.refill.start(wanted)
 
     def _is_low(self) -> bool:
         size = self.working.size
@@ -167,15 +175,14 @@ class ReadyPages:
     def take_selected(self, now: float) -> None:
         """Take one part of a drawn batch in; each page is checked again."""
         found = self.refill.ready.popleft()
+        pages = self._table.pages.at
         while self.refill.unread:
             for page in self.refill.unread.popleft().tolist():
                 text = self._text_in_memory(page)
                 if text is not None:
                     found.append((page, *text))
-                else:  # written meanwhile: the next plan finds it
-                    self._unplanned += 1
-                    self._is_short = True
-        pages = self._table.pages.at
+                elif pages.state[page] == READY and not pages.working[page]:
+                    self._wanted.append(page)  # it is with the writer, or was written meanwhile
         for page, url, request in found:
             if pages.state[page] == READY and not pages.working[page]:
                 self._table.hosts.at.outside[pages.host[page]] -= 1

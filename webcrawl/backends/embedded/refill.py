@@ -34,7 +34,7 @@ class Refill:
         self._on_ready = on_ready
         self._pool = ThreadPoolExecutor(1, "webcrawl-refill")
         self._plan: Plan | None = None
-        self._running: Future[int] | None = None
+        self._running: Future[None] | None = None
         self._called: Future[None] | None = None
         self.ready: deque[list[Found]] = deque()
         self.unread: deque[Array] = deque()
@@ -46,12 +46,12 @@ class Refill:
         """Whether a batch is being selected."""
         return self._running is not None and not self._running.done()
 
-    def start(self, size: int, replan: bool) -> None:
-        """Select up to `size` pages in the background."""
+    def start(self, wanted: list[int], size: int = 0, replan: bool = False) -> None:
+        """Deliver the `wanted` pages, whatever the plan says, and select up to `size` others, in the background."""
         assert not self.is_running
         if self._running is not None:
             self._running.result()
-        self._running = self._pool.submit(self._select, size, replan)
+        self._running = self._pool.submit(self._select, np.array(wanted, np.uint32), size, replan)
 
     def call(self, work: Callable[[], None]) -> None:
         """Run other reading in the same thread: the reader connection belongs to it."""
@@ -71,7 +71,10 @@ class Refill:
         work()
         self._on_ready()
 
-    def _select(self, size: int, replan: bool) -> int:
+    def _select(self, wanted: Array, size: int, replan: bool) -> None:
+        self._deliver(wanted)
+        if not size:
+            return
         if self._plan is None or replan:
             self._plan = self._make_plan()
         queued = self._table.hosts.queued[: self._table.hosts.count + 1].astype(np.int64)
@@ -79,6 +82,10 @@ class Refill:
         pages, _ = self._plan.draw(size, room)
         self.left_over = self._plan.left
         self.drawn = len(pages)
+        self._deliver(pages)
+
+    def _deliver(self, pages: Array) -> None:
+        """Read the URLs of these pages, a part at a time."""
         for start in range(0, len(pages), READ_AT_ONCE):
             part = pages[start : start + READ_AT_ONCE]
             found = self._store.urls(part)
@@ -86,7 +93,6 @@ class Refill:
                 self.unread.append(np.setdiff1d(part, np.array([page for page, _, _ in found], part.dtype)))
             self.ready.extend(found[at : at + TAKE_AT_ONCE] for at in range(0, max(len(found), 1), TAKE_AT_ONCE))
             self._on_ready()
-        return self.drawn
 
     def _make_plan(self) -> Plan:
         pages = self._table.pages

@@ -97,6 +97,7 @@ class EmbeddedRun:
         """The output file of `uri`: continued if it is this run's, else begun at `path` (emptied if `overwrite`)."""
         for number, known in self.store.rows("SELECT id, uri FROM feeds"):
             if known == uri:
+                self.writer.feeds[number].is_used = True
                 return self.writer.feeds[number]
         number = 1 + max(self.writer.feeds, default=0)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,6 +109,7 @@ class EmbeddedRun:
                 "INSERT INTO feeds VALUES(?, ?, ?, ?, ?, NULL)", (number, uri, str(path), form, settled)
             )
         feed = self.writer.feeds[number] = FeedFile(number, path, settled)
+        feed.is_used = True
         return feed
 
     def feed_header(self, number: int) -> str | None:

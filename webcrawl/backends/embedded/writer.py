@@ -114,6 +114,7 @@ class FeedFile:
         self.number = number
         self.path = path
         self.settled_bytes = settled_bytes
+        self.is_used = False  # whether this process gives it anything
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def append(self, data: bytes) -> None:

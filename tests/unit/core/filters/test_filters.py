@@ -77,7 +77,7 @@ def test_nothing_is_allowed_by_an_empty_list():
 
 
 def test_behind_a_proxy_the_proxy_is_the_peer():
-    rule = AllowedPeers(("127.0.0.0/8",), {"http": "http://127.0.0.1:3128"})
+    rule = AllowedPeers(("127.0.0.0/8",), lambda scheme, host: "127.0.0.1" if scheme == "http" else None)
     admission = Admission([rule])
     assert admission.refuse("http://anywhere.org/", "anywhere.org") is None
     assert admission.refuse("https://anywhere.org/", "anywhere.org") is Reason.NOT_ALLOWED, "https has no proxy here"

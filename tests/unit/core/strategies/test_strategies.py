@@ -43,5 +43,7 @@ def test_a_score_depends_on_its_page_only(name):
 
 
 def test_an_unknown_ordering_names_those_there_are():
-    with pytest.raises(SettingError, match=r"WEBCRAWL_STRATEGY=best is not an ordering\. Use one of breadth_first, depth_"):
+    with pytest.raises(
+        SettingError, match=r"WEBCRAWL_STRATEGY=best is not an ordering\. Use one of breadth_first, depth_"
+    ):
         strategy("best")
