@@ -134,7 +134,7 @@ def test_what_a_project_and_a_spider_chose_stays() -> None:
     middlewares = settings.getdict("DOWNLOADER_MIDDLEWARES")
     assert middlewares["mine.Middleware"] == 500
     assert middlewares["scrapy.downloadermiddlewares.cookies.CookiesMiddleware"] == 700
-    assert middlewares["webcrawl.middlewares.outcome.OutcomeMiddleware"] == 20
+    assert middlewares["scrapy.downloadermiddlewares.redirect.RedirectMiddleware"] is None
     assert settings.getdict("SPIDER_MIDDLEWARES")["project.Middleware"] == 100
     assert settings.getint("CONCURRENT_ITEMS") == 7
     assert settings["LOG_FORMATTER"] == SPIDER_SETTINGS["LOG_FORMATTER"]

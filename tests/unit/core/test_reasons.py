@@ -19,8 +19,12 @@ def test_settings_named_in_sentences_exist():
 
 
 def test_numbers_are_stored_and_stay():
-    assert {Reason.NONE: 0, Reason.HOST_FULL: 6, Reason.TOO_DEEP: 20, Reason.CRASHED: 22, Reason.ALIAS: 60} == {
-        reason: reason.value for reason in (Reason(0), Reason(6), Reason(20), Reason(22), Reason(60))
+    assert {reason: reason.value for reason in (Reason(0), Reason(6), Reason(20), Reason(22), Reason(60))} == {
+        Reason.NONE: 0,
+        Reason.HOST_FULL: 6,
+        Reason.TOO_DEEP: 20,
+        Reason.CRASHED: 22,
+        Reason.ALIAS: 60,
     }
     assert max(Reason) < 256, "one byte a page"
 
