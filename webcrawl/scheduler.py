@@ -111,7 +111,7 @@ class FrontierScheduler(BaseScheduler):
                 f"The run directory cannot be used: {error}.", "", "Choose another one with -s WEBCRAWL_DIR=DIR."
             ) from error
         self._frontier = self.crawl.frontier
-        self.pages_at_start = self._frontier.counts().stored
+        self.pages_at_start = self._frontier.counts().pages
 
     def open(self, spider: Spider) -> None:
         """Hook into the engine. Seeds are offered when all components are open: until then they may use the store."""

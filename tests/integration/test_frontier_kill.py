@@ -325,13 +325,13 @@ def test_a_request_that_cannot_be_written_leaves_no_trace_on_disk(tmp_path: Path
     in_memory = Offer("http://h.test/form", key=77, depth=3, request=IN_MEMORY)
     crawl.frontier.offer([Offer("http://h.test/"), in_memory], START)
     crawl.frontier.offer([in_memory._replace(depth=1)], START)
-    work(crawl, lambda lease: Answer([f"{lease.url}a", f"{lease.url}b"]), START, visits=2)
+    work(crawl, lambda lease: Answer([f"{lease.url}a"] if lease.url.endswith(("/", "form")) else []), START)
     crawl.frontier.offer([in_memory._replace(depth=0)], START)
     crawl.commit(START)
     crawl.kill()
     crawl = EmbeddedCrawl(tmp_path, Manners(delay_seconds=0.0), START)
     counts = crawl.frontier.counts()
-    assert counts.adds_up() and (counts.known, counts.stored) == (5, 1), counts.sentence()
+    assert counts.adds_up() and counts.known == counts.stored == 3, counts.sentence()
     rows = crawl.run.store.rows
     assert rows("SELECT page FROM records EXCEPT SELECT id FROM pages") == []
     assert rows("SELECT page FROM links EXCEPT SELECT id FROM pages") == []
@@ -374,7 +374,8 @@ def test_the_journal_grows_when_it_is_full(tmp_path: Path, monkeypatch: pytest.M
     trace, now = work(crawl, lambda lease: Answer(), START, at_once=7, visits=12)
     crawl.commit(now)
     lost, now = work(crawl, lambda lease: Answer(), now, at_once=1, visits=4)
-    assert isinstance(leases := crawl.next(now, 3), list)
+    leases = crawl.next(now, 3)
+    assert isinstance(leases, list)
     crawl.kill()
     crawl = EmbeddedCrawl(tmp_path, manners, now)
     asked = [lease.host for lease in leases] + [fetch.host for fetch in lost]

@@ -108,8 +108,12 @@ class FrontierMachine(RuleBasedStateMachine):
         self.take(answer[0], expected[0])
 
     def expect(self) -> list[Lease] | Wait | Empty:
-        """What the model would hand out if the suspects were not there."""
-        hidden = [self.model.pages[page] for page in self.suspects if self.model.pages[page].state is State.READY]
+        """What the model would hand out if the suspects were not there; after a page that is not on disk was under way
+        at a kill, those that are not on disk are not there either."""
+        apart = set(self.suspects)
+        if self.crawl.run.recovered.is_careful:
+            apart.update(page for page in self.model.pages if page > self.crawl.run.writer.settled_page)
+        hidden = [self.model.pages[page] for page in apart if self.model.pages[page].state is State.READY]
         for page in hidden:
             page.state = State.REFUSED
         answer = self.model.next(self.now)

@@ -105,6 +105,11 @@ class Counts:
     hosts: int = 0
     reasons: dict[Reason, int] = field(default_factory=dict)  # pages refused or gone, and links not taken
 
+    @property
+    def pages(self) -> int:
+        """Pages stored with a body; a stored page that redirects is an alias of another one."""
+        return self.stored - self.reasons.get(Reason.ALIAS, 0)
+
     def sentence(self) -> str:
         """The ledger as one line that must add up."""
         return (

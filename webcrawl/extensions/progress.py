@@ -121,7 +121,7 @@ def rows(shot: Snapshot) -> list[tuple[str, str]]:
     now, average = pace_in_words(shot.pages_per_second), pace_in_words(shot.average)
     left = "" if shot.eta_seconds is None else f", about {seconds_in_words(shot.eta_seconds)} left"
     return [
-        ("pages", f"{counts.stored:,} stored, {now} now, {average} on average, {bytes_in_words(shot.bytes)}"),
+        ("pages", f"{counts.pages:,} stored, {now} now, {average} on average, {bytes_in_words(shot.bytes)}"),
         ("queue", f"{counts.ready:,} queued, {counts.leased:,} under way, {counts.resting:,} resting"),
         ("hosts", f"{counts.hosts:,} known, {shot.hosts_active:,} active, {shot.hosts_waiting:,} waiting"),
         ("errors", f"{shot.errors:,}, and {shot.refused:,} refused"),
@@ -133,7 +133,7 @@ def line(shot: Snapshot) -> str:
     """The facts of the log line."""
     counts = shot.counts
     facts: dict[str, object] = {
-        "pages": counts.stored,
+        "pages": counts.pages,
         "pages_per_second": f"{shot.pages_per_second:.1f}",
         "average": f"{shot.average:.1f}",
         "queued": counts.ready,
@@ -310,14 +310,14 @@ class Progress:
         scheduler, frontier = self._scheduler, self._frontier
         counts = frontier.counts()
         elapsed = now - scheduler.started_at
-        sample = Sample(now, counts.stored, counts.ready + counts.leased, frontier.body_bytes)
+        sample = Sample(now, counts.pages, counts.ready + counts.leased, frontier.body_bytes)
         self._pace.note(sample)
         active, waiting = self._count_hosts(now, counts.hosts)
         return Snapshot(
             counts,
             frontier.body_bytes,
             max(0.0, self._pace.per_second("stored")),
-            max(0, counts.stored - scheduler.pages_at_start) / elapsed if elapsed > 0 else 0.0,
+            max(0, counts.pages - scheduler.pages_at_start) / elapsed if elapsed > 0 else 0.0,
             active,
             waiting,
             elapsed,

@@ -356,12 +356,12 @@ class Summary:
         counts = frontier.counts()
         next_at = frontier.next_instant(now)
         seconds = now - scheduler.started_at
-        pages = max(0, counts.stored - scheduler.pages_at_start)
+        pages = max(0, counts.pages - scheduler.pages_at_start)
         return Facts(
             reason=self._reason if self._run.writer.failure is None else "store_failed",  # perhaps only while closing
             counts=counts,
             session=Share(pages, frontier.body_bytes - self._bytes_at_start, seconds),
-            run=Share(counts.stored, frontier.body_bytes, self._earlier_seconds + seconds),
+            run=Share(counts.pages, frontier.body_bytes, self._earlier_seconds + seconds),
             directory=str(self._run.directory),
             command=command_line(sys.orig_argv),
             sessions=self._sessions,

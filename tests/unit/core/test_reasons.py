@@ -19,13 +19,8 @@ def test_settings_named_in_sentences_exist():
 
 
 def test_numbers_are_stored_and_stay():
-    assert {reason: reason.value for reason in (Reason(0), Reason(6), Reason(20), Reason(22), Reason(60))} == {
-        Reason.NONE: 0,
-        Reason.HOST_FULL: 6,
-        Reason.TOO_DEEP: 20,
-        Reason.CRASHED: 22,
-        Reason.ALIAS: 60,
-    }
+    stored = {0: "NONE", 1: "OUT_OF_SCOPE", 6: "HOST_FULL", 20: "TOO_DEEP", 22: "CRASHED", 40: "NOT_FOUND", 60: "ALIAS"}
+    assert {number: Reason(number).name for number in stored} == stored
     assert max(Reason) < 256, "one byte a page"
 
 

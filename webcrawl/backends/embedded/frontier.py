@@ -71,6 +71,7 @@ class EmbeddedFrontier:
         self.in_memory_offers = 0
         self._unwritable: set[int] = set()  # ids of pages that are never written: the next process reuses them
         self._leases: dict[int, Lease] = {}
+        self._settled: list[Claim] = []  # those that came back since the last group
         self._group = Group(recovered.commits + 1)
         self._dirty_hosts: set[int] = set()
         self._changed: set[int] = set()  # pages whose record must be written though they were not visited
@@ -281,7 +282,7 @@ class EmbeddedFrontier:
         )
         self._leases[page] = lease
         if self._journal.is_full():
-            self._journal.start([_claim(lease) for lease in self._leases.values()])
+            self._journal.extend()
         self._journal.note(page, host, lease.visit, now)
         return lease
 
@@ -359,7 +360,9 @@ class EmbeddedFrontier:
         if self._leases.get(lease.page) is not lease:
             raise StaleLeaseError(f"page {lease.page} is not leased for visit {lease.visit}")
         del self._leases[lease.page]
-        self._journal.note_return(_claim(lease))
+        claim = Claim(lease.page, lease.host, lease.visit, -lease.claimed_at)
+        self._journal.note_return(claim)
+        self._settled.append(claim)
         if lease.page == self._suspect:
             self._suspect = 0
         if report.event is Event.RETURN:
@@ -447,12 +450,17 @@ class EmbeddedFrontier:
         self._note_rest(group)
         if group.is_empty():
             return
+        self._renew_journal()
         self._group = Group(group.number + 1)
         self._writer.hand_over(group)
         self._ready.note_hand_over()
         self._depths.read_links()
-        if self._journal.is_nearly_full():
-            self._journal.start([_claim(lease) for lease in self._leases.values()])
+
+    def _renew_journal(self) -> None:
+        """Keep only what the store does not know: what is under way, and what is settled in the current group."""
+        if self._journal.is_nearly_full() and not self._writer.backlog and self._writer.failure is None:
+            self._journal.start([*self._settled, *(_claim(lease) for lease in self._leases.values())])
+        self._settled.clear()
 
     def _note_rest(self, group: Group) -> None:
         """What changes often is written once per group, as it is then."""

@@ -7,8 +7,9 @@ seen the crawler die (see `suspects` in the store). The file's blocks are alloca
 noticed then, not in the middle of a claim.
 
 A claim is open as long as the store does not know that visit; a settled page has more visits than its claim says. The
-journal needs no sync with the store for that. It is rewritten with the open claims only when it is nearly full, and is
-removed at a clean end, so that its presence tells an unclean one. A record with page 0 was never used.
+journal needs no sync with the store for that. When it is nearly full and the store has caught up, it is rewritten with
+the open claims only; it is removed at a clean end, so that its presence tells an unclean one. A record with page 0 was
+never used.
 """
 
 from __future__ import annotations
@@ -60,18 +61,25 @@ class ClaimJournal:
 
     def start(self, open_claims: Sequence[Claim]) -> None:
         """Begin a new journal that holds the claims which are still open."""
+        self._begin(b"".join(_RECORD.pack(*claim) for claim in open_claims))
+        self._places = {claim.page: number * _RECORD.size for number, claim in enumerate(open_claims)}
+
+    def extend(self) -> None:
+        """Make room for more claims and keep all there are."""
+        assert self._map is not None, "the journal was not started"
+        self._begin(self._map[: self._used])
+
+    def _begin(self, records: bytes) -> None:
         fresh = self._path.with_suffix(".new")
-        size = _RECORD.size * (RECORDS + len(open_claims))
+        size = len(records) + RECORDS * _RECORD.size
         with fresh.open("wb+") as file:
             _allocate(file.fileno(), size)
             new_map = mmap.mmap(file.fileno(), size)
-        for number, claim in enumerate(open_claims):
-            _RECORD.pack_into(new_map, number * _RECORD.size, *claim)
+        new_map[: len(records)] = records
         os.replace(fresh, self._path)
         if self._map is not None:
             self._map.close()
-        self._map, self._used = new_map, len(open_claims) * _RECORD.size
-        self._places = {claim.page: number * _RECORD.size for number, claim in enumerate(open_claims)}
+        self._map, self._used = new_map, len(records)
 
     def note(self, page: int, host: int, visit: int, at: float) -> None:
         """Put a claim down before it is used."""
@@ -83,8 +91,8 @@ class ClaimJournal:
     def note_return(self, claim: Claim) -> None:
         """The page has come back; it may still have to be fetched again if its settlement is not written in time."""
         assert self._map is not None, "the journal was not started"
-        place = self._places.pop(claim.page)
-        _RECORD.pack_into(self._map, place, claim.page, claim.host, claim.visit, -claim.at)
+        assert claim.came_back
+        _RECORD.pack_into(self._map, self._places.pop(claim.page), *claim)
 
     def is_nearly_full(self) -> bool:
         """Whether it must be begun anew before much more is noted."""

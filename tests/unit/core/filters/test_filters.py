@@ -100,11 +100,12 @@ def test_alternatives_inside_a_pattern_stay_inside():
     assert any_of(("a|b", "^c$")).pattern == "(?:a|b)|(?:^c$)"
 
 
-class Counting:
+class UrlRule:
     """A rule that notes what it is asked."""
 
-    def __init__(self, by_host: bool, reason: Reason | None = None) -> None:
-        self.by_host: ClassVar[bool] = by_host  # type: ignore[misc]
+    by_host: ClassVar[bool] = False
+
+    def __init__(self, reason: Reason | None = None) -> None:
         self.reason, self.asked = reason, list[str]()
 
     def refuse(self, url: str, host: str) -> Reason | None:
@@ -112,8 +113,14 @@ class Counting:
         return self.reason
 
 
+class HostRule(UrlRule):
+    """The same for rules that look at the host only."""
+
+    by_host: ClassVar[bool] = True
+
+
 def test_verdicts_on_hosts_are_remembered_and_those_on_urls_are_not():
-    by_host, by_url = Counting(True), Counting(False)
+    by_host, by_url = HostRule(), UrlRule()
     admission = Admission([by_url, by_host])
     for url in ("http://a.test/1", "http://a.test/2", "https://a.test/3", "http://b.test/4"):
         admission.refuse(url, host_of(url))
@@ -122,7 +129,7 @@ def test_verdicts_on_hosts_are_remembered_and_those_on_urls_are_not():
 
 
 def test_the_first_refusal_counts():
-    rules = [Counting(True, Reason.OUT_OF_SCOPE), Counting(True, Reason.NOT_ALLOWED), Counting(False, Reason.EXCLUDED)]
+    rules = [HostRule(Reason.OUT_OF_SCOPE), HostRule(Reason.NOT_ALLOWED), UrlRule(Reason.EXCLUDED)]
     assert verdict(rules, "http://a.test/") is Reason.OUT_OF_SCOPE
     assert not rules[2].asked
 
