@@ -193,14 +193,14 @@ def test_a_page_that_kills_is_set_aside(order: str, tmp_path: Path) -> None:
     check_politeness(tmp_path)
 
 
-def reachable_without(poison: str) -> set[str]:
-    found, waiting = {poison, frontier_worker.SEED}, [frontier_worker.SEED]
+def reachable_without(*poison: str) -> set[str]:
+    found, waiting = {*poison, frontier_worker.SEED}, [frontier_worker.SEED]
     while waiting:
         for link in links_of(waiting.pop()):
             if link not in found:
                 found.add(link)
                 waiting.append(link)
-    return found - {poison}
+    return found - set(poison)
 
 
 # ------------------------------------------------------------------------------------------------ the disk
