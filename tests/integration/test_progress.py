@@ -100,9 +100,10 @@ def on_a_terminal(command: list[str], environment: dict[str, str]) -> tuple[int,
 
 def test_a_panel_on_a_terminal_with_the_log_above_it(server, tmp_path):
     run = command(server, tmp_path / "run", "-O", str(tmp_path / "pages.jsonl"), "-s", "WEBCRAWL_LIMIT_PAGES=40")
-    code, written = on_a_terminal(run, environment(server))
+    plain = {name: value for name, value in environment(server).items() if name not in ("COLUMNS", "LINES")}
+    code, written = on_a_terminal(run, plain)
     assert code == 0
-    assert f"webcrawl, {tmp_path}"[:40] in written  # a long path is cut to the width of the panel
+    assert f"webcrawl, {tmp_path}/run" in written
     for words in ("stored, ", " pages/s now", " queued, ", " under way", " active, ", " waiting", "errors"):
         assert words in written, words
     assert "\x1b[?1049" not in written
