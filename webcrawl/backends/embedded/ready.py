@@ -105,8 +105,8 @@ class ReadyPages:
             if (score, -page) <= queue.pages[0]:
                 return False
             self._evict(self.working.drop_worst(host), host)
-        elif self.working.size >= self._batch and score <= self._worst:
-            self._is_short = True
+        elif self.working.size >= self._batch and (score <= self._worst or self.working.size >= 2 * self._batch):
+            self._is_short = True  # also if it is good: nothing leaves for it, and memory is for a batch or two
             return False
         self._enter(page, host, score, text, now)
         return True
@@ -161,6 +161,7 @@ class ReadyPages:
         wanted, self._wanted = self._wanted[:MOST_WANTED], self._wanted[MOST_WANTED:]
         if is_low:
             self._is_hungry = self._is_short = False
+            self._worst = math.inf  # what was worst has been asked for since
             replan = self._unplanned * 4 > self.refill.left_over
             if replan:
                 self._unplanned = 0
