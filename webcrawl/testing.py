@@ -25,7 +25,7 @@ from webcrawl.backends.embedded import EmbeddedRun, Plugs, Rules
 from webcrawl.core.errors import StoreError
 from webcrawl.core.filters import Admission
 from webcrawl.core.frontier import Counts, Empty, Frontier, Lease, Offer, Report, Visit, Wait
-from webcrawl.core.lifecycle import Event, State, after
+from webcrawl.core.lifecycle import STORE, Event, State, after
 from webcrawl.core.pagetable import link_depth
 from webcrawl.core.politeness import HostPolicy
 from webcrawl.core.reasons import Reason
@@ -76,7 +76,7 @@ class BenchFrontier:
     def done(self, lease: Lease) -> None:
         """That fetch is over."""
         now = time.time()
-        self._frontier.report(Report(lease, Visit(now, 200, "text/html", 14_000, 9_000, lease.page), Event.STORE), now)
+        self._frontier.report(Report(lease, Visit(now, 200, "text/html", 14_000, 9_000, lease.page), STORE), now)
 
     def table_bytes(self) -> int:
         """Memory of everything that is kept per page and per host."""

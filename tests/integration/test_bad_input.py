@@ -235,9 +235,7 @@ def refused(server: RunningServer, run: Path, *more: str, **changes: str) -> str
 def test_a_run_of_a_newer_version(server, run):
     execute(run, "UPDATE meta SET value = '99' WHERE key = 'schema_version'")
     sentence = refused(server, run)
-    assert sentence.startswith(
-        f"{run}/frontier.sqlite was written by a newer webcrawl (its schema is 99, ours is "
-    )
+    assert sentence.startswith(f"{run}/frontier.sqlite was written by a newer webcrawl (its schema is 99, ours is ")
     assert sentence.endswith("Upgrade webcrawl, or choose another directory with -s WEBCRAWL_DIR=DIR.")
 
 

@@ -31,7 +31,7 @@ from webcrawl.backends.embedded.writer import Group, Writer
 from webcrawl.core.columns import Array
 from webcrawl.core.filters import Admission
 from webcrawl.core.frontier import IN_MEMORY, Counts, Empty, Lease, Offer, Report, Visit, Wait
-from webcrawl.core.lifecycle import Event, State
+from webcrawl.core.lifecycle import RETURN, STORE, Event, State
 from webcrawl.core.pagetable import DEEPEST, link_depth
 from webcrawl.core.politeness import HostPolicy
 from webcrawl.core.reasons import Reason
@@ -365,7 +365,7 @@ class EmbeddedFrontier:
         self._settled.append(claim)
         if lease.page == self._suspect:
             self._suspect = 0
-        if report.event is Event.RETURN:
+        if report.event is RETURN:
             self._give_back(lease, now)
             return
         if lease.page in self._accused:
@@ -389,33 +389,32 @@ class EmbeddedFrontier:
         self.flush_if_full(now)
 
     def _give_back(self, lease: Lease, now: float) -> None:
-        self.table.move(lease.page, Event.RETURN)
+        self.table.move(lease.page, RETURN)
         self._ready.release(lease.host, now)
         self._ready.put(lease.page, lease.host, lease.score, (lease.url, lease.request), now)
 
     def _rest(self, host: int, ended_at: float) -> None:
         """A host was asked until `ended_at`; of several answers, the last end counts."""
-        next_at = self.table.hosts.at.next_at
-        next_at[host] = max(next_at[host], self._policy.next_at(ended_at))
+        known, next_at = self.table.hosts.at.next_at, self._policy.next_at(ended_at)
+        if next_at > known[host]:
+            known[host] = next_at
         self._dirty_hosts.add(host)
 
     def _note_host(self, host: int, report: Report) -> None:
-        hosts = self.table.hosts
+        at, size = self.table.hosts.at, report.visit.body_bytes
         self._rest(host, report.visit.ended_at)
-        hosts.at.body_bytes[host] += report.visit.body_bytes
-        self.body_bytes += report.visit.body_bytes
-        if report.event is Event.STORE:
-            hosts.at.stored[host] += 1
-        else:
-            hosts.at.failed[host] += 1
+        at.body_bytes[host] += size
+        self.body_bytes += size
+        counter = at.stored if report.event is STORE else at.failed
+        counter[host] += 1
 
     def _note_state(self, lease: Lease, report: Report) -> int:
-        pages = self.table.pages
-        state = self.table.move(lease.page, report.event, report.reason)
-        pages.at.visits[lease.page] = min(lease.visit + 1, 65535)
-        pages.at.failures[lease.page] = 0 if report.event is Event.STORE else min(lease.failures + 1, 255)
+        at, page = self.table.pages.at, lease.page
+        state = self.table.move(page, report.event, report.reason)
+        at.visits[page] = min(lease.visit + 1, 65535)
+        at.failures[page] = 0 if report.event is STORE else min(lease.failures + 1, 255)
         if report.due_at:
-            pages.at.due[lease.page] = math.ceil(report.due_at)
+            at.due[page] = math.ceil(report.due_at)
             self._next_due = min(self._next_due, float(math.ceil(report.due_at)))
         return state
 
@@ -511,7 +510,7 @@ class EmbeddedFrontier:
         """A clean end: what is under way is given back, everything else is written."""
         for lease in list(self._leases.values()):
             self._rest(lease.host, now)
-            self.report(Report(lease, Visit(now), Event.RETURN), now)
+            self.report(Report(lease, Visit(now), RETURN), now)
         self.flush(now)
         self._ready.refill.close()
         self._writer.close()
