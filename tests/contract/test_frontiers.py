@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from webcrawl import testing
-from webcrawl.testing import CHECKS, EmbeddedCrawl, ModelCrawl
+from webcrawl.testing import CHECKS, EmbeddedCrawl, ModelCrawl, conformance
 
 FRONTIERS = [EmbeddedCrawl, ModelCrawl]
 
@@ -19,6 +19,6 @@ def test_promise(make: testing.Make, check: testing.Check, tmp_path: Path) -> No
 
 
 def test_all_checks_are_run(tmp_path: Path) -> None:
-    checks = {name for name in vars(testing) if name.startswith("check_")} - {"check_frontier", "check_trace"}
+    checks = {name for name in vars(conformance) if name.startswith("check_")} - {"check_frontier", "check_trace"}
     assert {check.__name__ for check in CHECKS} == checks
     testing.check_frontier(ModelCrawl, tmp_path)

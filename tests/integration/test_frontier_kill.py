@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,10 +21,11 @@ from tests.integration.frontier_worker import HOSTS, Options, links_of, reachabl
 from webcrawl.backends.embedded import EmbeddedRun, Plugs, Rules, journal
 from webcrawl.backends.embedded.journal import ClaimJournal
 from webcrawl.backends.embedded.store import FILE_NAME
+from webcrawl.backends.embedded.writer import FeedFile
 from webcrawl.core.errors import RunError, StoreError
 from webcrawl.core.filters import Admission
-from webcrawl.core.frontier import IN_MEMORY, Counts, Offer
-from webcrawl.core.lifecycle import State
+from webcrawl.core.frontier import IN_MEMORY, Counts, Offer, Report, Visit
+from webcrawl.core.lifecycle import Event, State
 from webcrawl.core.politeness import HostPolicy
 from webcrawl.core.reasons import Reason
 from webcrawl.core.strategies import strategy
@@ -238,6 +240,43 @@ def test_output_lost_in_a_power_cut_is_fetched_again(tmp_path: Path) -> None:
     check_politeness(tmp_path)
 
 
+def settle(run: EmbeddedRun, feed: FeedFile, pages: int) -> None:
+    """Settle so many pages in one commit, with a line of a hundred bytes each."""
+    leases = run.frontier.next(START, pages)
+    while not isinstance(leases, list):
+        run.frontier.wait_for_selection()
+        leases = run.frontier.next(START, pages)
+    for lease in leases:
+        report = Report(lease, Visit(START, 200), Event.STORE)
+        report.outputs = [(feed.number, json.dumps({"url": lease.url}).ljust(99).encode() + b"\n")]
+        run.frontier.report(report, START)
+    is_safe = threading.Event()
+    run.frontier.flush(START, is_safe.set)
+    assert is_safe.wait(60) and len(leases) == pages
+
+
+def test_lengths_of_commits_that_were_given_up_are_not_believed(tmp_path: Path) -> None:
+    """Ten commits, then back to the fifth; after the next one, the sixth speaks of bytes that are others now."""
+    path = tmp_path / "pages.jsonl"
+    run = opened(tmp_path, delay=0.0)
+    run.frontier.offer([Offer(f"http://h{number}.test/") for number in range(10)], START)
+    for _ in range(10):
+        settle(run, run.feed("pages", path, "jsonlines", overwrite=False), 1)
+    run.close("finished", START)
+    os.truncate(path, 550)
+    run = opened(tmp_path, delay=0.0)
+    assert (run.recovered.owed_again, path.stat().st_size) == (5, 500)
+    settle(run, run.feed("pages", path, "jsonlines", overwrite=False), 2)
+    run.close("finished", START)
+    os.truncate(path, 650)
+    run = opened(tmp_path, delay=0.0)
+    assert path.stat().st_size == 500
+    assert run.frontier.table.hosts.stored[1:11].sum() == 5
+    settle(run, run.feed("pages", path, "jsonlines", overwrite=False), 5)
+    run.close("finished", START)
+    assert sorted(feed_urls(tmp_path)) == [f"http://h{number}.test/" for number in range(10)]
+
+
 def test_output_that_was_moved_away_stops_the_start(tmp_path: Path) -> None:
     kill_after(tmp_path, START, 60)
     (tmp_path / "pages.jsonl").rename(tmp_path / "moved.jsonl")
@@ -382,4 +421,18 @@ def test_the_journal_grows_when_it_is_full(tmp_path: Path, monkeypatch: pytest.M
     assert len(trace) >= 12
     assert all(crawl.frontier.table.hosts.next_at[host] == now + 10.0 for host in asked)
     assert {page for page, _, _ in crawl.run.recovered.suspects} >= {lease.page for lease in leases}
+    crawl.close(now)
+
+
+def test_a_suspect_that_comes_back_is_acquitted(tmp_path: Path) -> None:
+    crawl = EmbeddedCrawl(tmp_path, Manners(), START)
+    crawl.frontier.offer([Offer("http://h.test/")], START)
+    crawl.commit(START)
+    crawl.next(START)
+    crawl.kill()
+    crawl = EmbeddedCrawl(tmp_path, Manners(), START)
+    assert crawl.run.store.rows("SELECT page, crashes FROM suspects") == [(1, 1)]
+    _, now = work(crawl, lambda lease: Answer(), START)
+    crawl.commit(now)
+    assert crawl.run.store.rows("SELECT * FROM suspects") == []
     crawl.close(now)

@@ -380,7 +380,7 @@ class Run:
     )
     commit_seconds: float = setting(
         "WEBCRAWL_COMMIT_SECONDS",
-        0.2,
+        0.1,
         at_least=0.01,
         at_most=5.0,
         unit="seconds",

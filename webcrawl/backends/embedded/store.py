@@ -44,6 +44,7 @@ from webcrawl.core.errors import RunError, StoreError
 SCHEMA_VERSION = 1
 FILE_NAME = "frontier.sqlite"
 ROWS_AT_ONCE = 50_000
+CACHE_KIB = 16_384  # of each of the two connections; pages are written in the order of their ids, so little is enough
 
 SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -95,7 +96,7 @@ class Store:
         connection.pragma("page_size", 8192)
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", 2)
-        connection.pragma("cache_size", -32_768)
+        connection.pragma("cache_size", -CACHE_KIB)
         return connection
 
     def set_sync(self, sync: str) -> None:
