@@ -127,6 +127,11 @@ def yardstick() -> float:
     return time.process_time() - started
 
 
+def unit_of(name: str) -> str:
+    units = {"_per_cpu_second": "1/CPU s", "_ms": "ms", "_cpu_seconds": "CPU s", "_seconds": "s", "_per_url": "bytes"}
+    return next((unit for ending, unit in units.items() if name.endswith(ending)), "")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the embedded frontier.")
     parser.add_argument("--urls", type=int, default=1_000_000)
@@ -148,7 +153,7 @@ def main() -> None:
             result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             for name, value in result.items():
                 line = {"name": f"frontier/{options.urls}_urls/{hosts}_hosts/{name}", "value": value}
-                print(json.dumps({**line, "unit": name.partition("_per_")[0] or name}), flush=True)
+                print(json.dumps({**line, "unit": unit_of(name)}), flush=True)
 
 
 if __name__ == "__main__":
