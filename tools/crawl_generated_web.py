@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+DIRECTORY = Path("data/runs/generated")
 SCRAPY = [sys.executable, "-m", "scrapy"]
 
 
@@ -48,7 +50,8 @@ def crawl(web: dict[str, Any], directory: Path, more: list[str]) -> int:
         *("-s", "WEBCRAWL_SAFETY_ALLOW=127.0.0.0/8,.example", "-O", str(directory / "pages.jsonl"), *more),
     ]
     environment = {name: value for name, value in os.environ.items() if name.lower() != "no_proxy"}
-    environment.update(http_proxy=web["proxy"], https_proxy=web["proxy"])
+    typed = "make crawl" if directory == DIRECTORY else f"make crawl DIR={shlex.quote(str(directory))}"
+    environment.update(http_proxy=web["proxy"], https_proxy=web["proxy"], WEBCRAWL_COMMAND=typed)
     crawler = subprocess.Popen(command, cwd=ROOT, env=environment)
     while True:
         try:
@@ -59,7 +62,7 @@ def crawl(web: dict[str, Any], directory: Path, more: list[str]) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Crawl a generated web on this machine.")
-    parser.add_argument("--dir", type=Path, default=Path("data/runs/generated"), help="run directory (%(default)s)")
+    parser.add_argument("--dir", type=Path, default=DIRECTORY, help="run directory (%(default)s)")
     parser.add_argument("more", nargs="*", help="more arguments for scrapy crawl, after --")
     options = parser.parse_args()
     with served() as web:

@@ -60,6 +60,7 @@ class Crawl:
     choices: Choices
     retry: RetryPolicy
     admission: Admission
+    peers: AllowedPeers
     is_resumed: bool
 
     @property
@@ -95,7 +96,8 @@ def assemble(
     run = EmbeddedRun(directory.absolute())
     try:
         is_resumed = _check_purpose(run, purpose)
-        admission = Admission(_url_rules(choices, purpose, run))
+        peers = AllowedPeers(choices.safety.allow, _proxy_for)
+        admission = Admission(_url_rules(choices, purpose, run, peers))
         plugs = Plugs(
             rules=_rules(choices),
             scorer=strategy(choices.frontier.strategy),
@@ -112,7 +114,7 @@ def assemble(
             raise explain(run.store.path, error) from error
         raise
     retry = RetryPolicy(choices.retry.times, choices.retry.delay_seconds)
-    return Crawl(run, choices, retry, admission, is_resumed)
+    return Crawl(run, choices, retry, admission, peers, is_resumed)
 
 
 def _rules(choices: Choices) -> Rules:
@@ -134,9 +136,9 @@ def _host_policy(politeness: config.Politeness) -> HostPolicy:
     return HostPolicy(0.0, politeness.off_connections)
 
 
-def _url_rules(choices: Choices, purpose: Purpose, run: EmbeddedRun) -> list[Rule]:
+def _url_rules(choices: Choices, purpose: Purpose, run: EmbeddedRun, peers: AllowedPeers) -> list[Rule]:
     limits = choices.limits
-    rules: list[Rule] = [AllowedPeers(choices.safety.allow, _proxy_for)]
+    rules: list[Rule] = [peers]
     rules += scope_rules(purpose.scope, [*_known_seeds(run), *purpose.seeds])
     if limits.url_length:
         rules.append(LengthLimit(limits.url_length))

@@ -1,8 +1,9 @@
 """A crawl without Scrapy and network for `test_frontier_kill`: works through a web that is a function of the URL.
 
 Time is virtual. Every visit is a line "START HOST URL" in visits.log, written before the page is fetched. After every
-report a byte goes into a pipe, so that whoever reads it can kill this process at any point of its work. A settled page
-leaves one line in pages.jsonl; a failure of the disk leaves its sentence in failure.txt and the exit status 3.
+report a byte goes into a pipe, so that whoever reads it can kill this process at any point of its work; another pipe
+says how far it may go, so that it is never at its end before the kill arrives. A settled page leaves one line in
+pages.jsonl; a failure of the disk leaves its sentence in failure.txt and the exit status 3.
 """
 
 from __future__ import annotations
@@ -70,10 +71,13 @@ class Options:
 class Worker:
     """The loop of a crawl: ask, fetch, report."""
 
-    def __init__(self, directory: Path, now: float, options: Options, progress: Connection) -> None:
+    def __init__(
+        self, directory: Path, now: float, options: Options, progress: Connection, permits: Connection | None
+    ) -> None:
         self.now = now
         self.poison = options.poison
         self.progress = progress
+        self.permits = permits
         self.failure: StoreError | None = None
         self.run = EmbeddedRun(directory / "run")
         rules = Rules(depth=options.depth, commit_pages=7, batch_pages=60, pages_per_host_in_batch=6)
@@ -123,6 +127,8 @@ class Worker:
         report.outputs = [(self.feed.number, line.encode())]
         self.frontier.report(report, self.now)
         os.write(self.progress.fileno(), b".")
+        if self.permits is not None and not os.read(self.permits.fileno(), 1):
+            sys.exit("nobody is there to kill this process")
 
 
 def fill_disk_after(count: int) -> None:
@@ -139,11 +145,13 @@ def fill_disk_after(count: int) -> None:
     FeedFile.append = append  # type: ignore[method-assign, assignment]
 
 
-def main(directory: Path, now: float, options: Options, progress: Connection) -> None:
+def main(
+    directory: Path, now: float, options: Options, progress: Connection, permits: Connection | None = None
+) -> None:
     """One life of the crawl."""
     if options.disk_full_after:
         fill_disk_after(options.disk_full_after)
-    worker = Worker(directory, now, options, progress)
+    worker = Worker(directory, now, options, progress, permits)
     worker.work()
     if worker.failure is not None:
         (directory / "failure.txt").write_text(str(worker.failure))

@@ -41,16 +41,20 @@ PROCESSES.set_forkserver_preload([frontier_worker.__name__])
 
 
 class Life:
-    """One process that works on a crawl."""
+    """One process that works on a crawl; with `most`, it stops after so many reports and waits to be killed."""
 
-    def __init__(self, directory: Path, now: float, options: Options = PLAIN) -> None:
-        self._progress, theirs = PROCESSES.Pipe(duplex=False)
-        self._process = PROCESSES.Process(target=frontier_worker.main, args=(directory, now, options, theirs))
+    def __init__(self, directory: Path, now: float, options: Options = PLAIN, most: int = 0) -> None:
+        self._progress, progress = PROCESSES.Pipe(duplex=False)
+        permits, self._permits = PROCESSES.Pipe(duplex=False)
+        os.write(self._permits.fileno(), b"." * max(0, most - 1))
+        arguments = (directory, now, options, progress, permits if most else None)
+        self._process = PROCESSES.Process(target=frontier_worker.main, args=arguments)
         self._process.start()
-        theirs.close()
+        progress.close()
+        permits.close()
 
     def kill_after(self, reports: int) -> bool:
-        """Let it report so many pages and kill it there; False if it came to its end before."""
+        """Kill it when it has reported so many pages; False if it came to its end before."""
         done = 0
         while done < reports and (more := os.read(self._progress.fileno(), reports - done)):
             done += len(more)
@@ -63,14 +67,15 @@ class Life:
             pass
         self._process.join()
         status = self._process.exitcode
-        self._progress.close()
-        self._process.close()
+        for held in (self._progress, self._permits, self._process):
+            held.close()
         assert status in (0, 3, -signal.SIGKILL)
         return status
 
 
-def kill_after(directory: Path, now: float, reports: int) -> None:
-    assert Life(directory, now).kill_after(reports), "it was too fast to be killed"
+def kill_after(directory: Path, now: float, reports: int, ahead: int = 5, options: Options = PLAIN) -> None:
+    """Kill a process when it has reported so many pages; it may be `ahead` of that by so many."""
+    assert Life(directory, now, options, reports + ahead).kill_after(reports), "it came to its end"
 
 
 def finish(directory: Path, now: float, options: Options = PLAIN) -> int:
@@ -157,7 +162,7 @@ def kill_often(directory: Path, chance: random.Random, kills: int, options: Opti
     """Kill it `kills` times, each time after a few pages, and let it come to its end."""
     for number in range(kills):
         now = START if not number else now_after(directory)
-        assert Life(directory, now, options).kill_after(chance.randint(1, 45)), "it was too fast to be killed"
+        kill_after(directory, now, chance.randint(1, 20), chance.randint(0, 9), options)
         if number == kills // 2:
             (directory / "copy").mkdir()
             check_rest(directory, directory / "copy")
@@ -278,15 +283,21 @@ def test_lengths_of_commits_that_were_given_up_are_not_believed(tmp_path: Path) 
 
 
 def test_output_that_was_moved_away_stops_the_start(tmp_path: Path) -> None:
-    kill_after(tmp_path, START, 60)
-    (tmp_path / "pages.jsonl").rename(tmp_path / "moved.jsonl")
-    with pytest.raises(
-        RunError, match=r"pages\.jsonl is missing or has lost most.*Put the file back, or start a new run"
-    ):
+    """Although there is a commit from before the first line, to which one could go back and fetch everything again."""
+    path = tmp_path / "pages.jsonl"
+    run = opened(tmp_path, delay=0.0)
+    feed = run.feed("pages", path, "jsonlines", overwrite=False)
+    run.frontier.offer([Offer(f"http://h{number}.test/") for number in range(4)], START)
+    run.frontier.flush(START)
+    settle(run, feed, 3)
+    run.close("finished", START)
+    path.rename(tmp_path / "moved.jsonl")
+    with pytest.raises(RunError, match=r"pages\.jsonl is missing or has lost most.*Put the file back, or start a new"):
         opened(tmp_path)
-    (tmp_path / "moved.jsonl").rename(tmp_path / "pages.jsonl")
-    assert finish(tmp_path, now_after(tmp_path)) == 0
-    check_result(tmp_path, reachable())
+    (tmp_path / "moved.jsonl").rename(path)
+    run = opened(tmp_path)
+    assert run.frontier.counts().stored == 3 and not run.recovered.owed_again
+    run.close("finished", START)
 
 
 @pytest.fixture
@@ -435,4 +446,15 @@ def test_a_suspect_that_comes_back_is_acquitted(tmp_path: Path) -> None:
     _, now = work(crawl, lambda lease: Answer(), START)
     crawl.commit(now)
     assert crawl.run.store.rows("SELECT * FROM suspects") == []
+    crawl.close(now)
+
+
+@pytest.mark.parametrize("order", ["breadth_first", "depth_first", "random"])
+def test_the_working_set_stays_small(order: str, tmp_path: Path) -> None:
+    """Also if every new page beats the worst that is in it, and every page has its own host."""
+    crawl = EmbeddedCrawl(tmp_path, Manners(order, delay_seconds=0.0, batch_pages=50), START)
+    crawl.frontier.offer([Offer(f"http://h{number}.test/", depth=99 - number // 10) for number in range(900)], START)
+    assert crawl.frontier._ready.working.size <= 100
+    trace, now = work(crawl, lambda lease: Answer(), START, commit_seconds=1.0)
+    assert len(trace) == crawl.frontier.counts().stored == 900
     crawl.close(now)

@@ -332,7 +332,10 @@ def test_the_command_serves_until_ctrl_c(project):
         "Nothing is forwarded to the real network.",
         f"Seed: {HOME}",
         "Crawl it from another terminal:",
-        f"  http_proxy={proxy} https_proxy={proxy} scrapy crawl web -a seeds={HOME}",
+        (
+            f"  http_proxy={proxy} https_proxy={proxy} scrapy crawl web -a seeds={HOME}"
+            " -a scope=all -s WEBCRAWL_SAFETY_ALLOW=127.0.0.0/8"
+        ),
         "Ctrl-C ends it.",
     ]
     assert (facts["proxy"], facts["seeds"], facts["hosts"], facts["pages"]) == (proxy, [HOME], 3, 30)

@@ -21,6 +21,7 @@ from tests.integration.test_frontier_kill import (
     check_politeness,
     feed_urls,
     finish,
+    kill_after,
     now_after,
     opened,
     reachable_without,
@@ -105,7 +106,7 @@ def test_a_hundred_kills(tmp_path: Path) -> None:
     """A page that was under way at three kills may have been set aside; everything else is there, once."""
     chance = random.Random(8)
     lives = 0
-    while Life(tmp_path, START if not lives else now_after(tmp_path)).kill_after(chance.randint(1, 8)):
+    while Life(tmp_path, START if not lives else now_after(tmp_path), most=12).kill_after(chance.randint(1, 8)):
         lives += 1
         if lives == 100:
             assert finish(tmp_path, now_after(tmp_path)) == 0
@@ -130,7 +131,7 @@ def test_kills_with_a_depth_limit(order: str, tmp_path: Path) -> None:
         directory.mkdir()
         options = Options(order, depth=5)
         for number in range(4):
-            Life(directory, START if not number else now_after(directory), options).kill_after(chance.randint(5, 60))
+            kill_after(directory, START if not number else now_after(directory), chance.randint(5, 50), options=options)
         assert finish(directory, now_after(directory), options) == 0
         stored.append(set(feed_urls(directory)))
         shutil.rmtree(directory / "run")

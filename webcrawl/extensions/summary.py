@@ -72,6 +72,7 @@ FIRST = {
     "store_failed": "Look at the disk; then the same command goes on where this one ended",
 }
 SEED_REMEDY = "Allow the hosts of the seeds, or choose others; then use the same command"
+COMMAND_VARIABLE = "WEBCRAWL_COMMAND"  # who starts crawls for others says here what those others typed
 FAILURES = frozenset({"store_failed", "disk_low", "start_error", "feed_failed"})
 REFUSED = "Nothing was fetched: every seed was refused."
 
@@ -363,7 +364,7 @@ class Summary:
             session=Share(pages, frontier.body_bytes - self._bytes_at_start, seconds),
             run=Share(counts.pages, frontier.body_bytes, self._earlier_seconds + seconds),
             directory=str(self._run.directory),
-            command=command_line(sys.orig_argv),
+            command=os.environ.get(COMMAND_VARIABLE) or command_line(sys.orig_argv),
             sessions=self._sessions,
             links_not_taken=links_not_taken(counts),
             pages=reasons_by_state(frontier.table),

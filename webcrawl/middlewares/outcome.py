@@ -69,6 +69,14 @@ class OutcomeMiddleware:
             assert self._known_scheduler is not None
         return self._known_scheduler
 
+    def process_request(self, request: Request) -> None:
+        """Requests that never passed the scheduler (media, `engine.download_async`) keep to the allowed hosts too."""
+        settlement = current()
+        if settlement is None or settlement.request is not request:
+            refusal = self._scheduler.crawl.peers.refuse_url(request.url)
+            if refusal is not None:
+                raise IgnoreRequest(f"{request.url} is not asked for: {refusal.sentence}")
+
     def process_response(self, request: Request, response: Response) -> Response | Request:
         """Note status and sizes; an answer that may be different later is not shown to the spider."""
         settlement = current()

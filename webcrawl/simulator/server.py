@@ -176,10 +176,11 @@ class Server:
 
     def how_to_crawl(self) -> str:
         """The lines to type in another terminal."""
-        crawl = f"http_proxy={self.url} https_proxy={self.url} scrapy crawl web -a seeds="
+        proxy = f"http_proxy={self.url} https_proxy={self.url}"
+        options = "-a scope=all -s WEBCRAWL_SAFETY_ALLOW=127.0.0.0/8"  # the peer of every request is this server
         if len(self.web.seeds) == 1:
-            return crawl + self.web.seeds[0]
-        return f"curl -so seeds.txt {self.url}/seeds.txt\n{crawl}seeds.txt"
+            return f"{proxy} scrapy crawl web -a seeds={self.web.seeds[0]} {options}"
+        return f"curl -so seeds.txt {self.url}/seeds.txt\n{proxy} scrapy crawl web -a seeds=seeds.txt {options}"
 
     def date_line(self, now: float) -> bytes:
         if int(now) != self._date_second:

@@ -39,6 +39,7 @@ from webcrawl.core.strategies import NewPages, Scorer
 from webcrawl.core.urls import canonicals, host_of, key, keys, kind_of, site_of
 
 KNOWN_NAMES = 50_000
+WAKE_AT_ONCE = 1_000  # 2 ms on the event loop
 ROWS_IN_GROUP = 5_000
 
 
@@ -331,12 +332,15 @@ class EmbeddedFrontier:
         due = columns.due[: columns.count + 1]
         waiting = np.flatnonzero(due)
         instants = due[waiting]
-        for page in waiting[instants <= now].tolist():
+        ripe = waiting[instants <= now]
+        for page in ripe[:WAKE_AT_ONCE].tolist():
             columns.at.due[page] = 0
             self.table.move(page, Event.FALL_DUE)
             self._ready.put_outside(page, columns.at.host[page], is_wanted=True)
         later = instants[instants > now]
         self._next_due = float(later.min()) if later.size else math.inf
+        if ripe.size > WAKE_AT_ONCE:
+            self._next_due = now + SOON_SECONDS
 
     def _try_suspect(self, now: float) -> None:
         """Pages that saw the crawler die run one at a time, after something else has been settled."""

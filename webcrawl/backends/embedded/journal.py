@@ -50,6 +50,11 @@ class ClaimJournal:
         self._used = 0
         self._places: dict[int, int] = {}
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the last process did not come to a clean end."""
+        return self._path.exists()
+
     def read(self) -> list[Claim]:
         """The claims of the last process."""
         if not self._path.exists():

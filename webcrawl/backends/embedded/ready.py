@@ -42,7 +42,7 @@ class ReadyPages:
         on_ready: Callable[[], None],
     ) -> None:
         self.working = WorkingSet()
-        self.refill = Refill(table, store, rules.pages_per_host_in_batch, on_ready)
+        self.refill = Refill(table, store, rules.pages_per_host_in_batch, on_ready, writer.fail)
         self.outside = outside
         self._table, self._writer, self._connections = table, writer, connections
         self._batch, self._per_host = rules.batch_pages, rules.pages_per_host_in_batch

@@ -68,7 +68,7 @@ def recover(
 ) -> Recovered:
     """Read a run; `now` is the moment from which hosts may be made to wait."""
     recovered = Recovered(PageTable(), int(store.meta("hash_seed") or 1))
-    recovered.owed_again, recovered.cut_bytes = _mend_feeds(store)
+    recovered.owed_again, recovered.cut_bytes = _mend_feeds(store, was_clean=not journal.is_there)
     recovered.commits = int(store.rows("SELECT ifnull(max(id), 0) FROM commits")[0][0])
     _load_hosts(recovered, store, now + delay_seconds)
     _load_pages(recovered, store, scorer, random_seed)
@@ -221,8 +221,11 @@ def _count_outside(recovered: Recovered) -> None:
 # ------------------------------------------------------------------------------------------------ output files
 
 
-def _mend_feeds(store: Store) -> tuple[int, int]:
-    """Cut every output file to what is settled; (pages owed again, bytes cut off)."""
+def _mend_feeds(store: Store, was_clean: bool) -> tuple[int, int]:
+    """Cut every output file to what is settled; (pages owed again, bytes cut off).
+
+    After a clean end there is nothing unsettled: what a file has grown by since then is somebody else's, and stays.
+    """
     feeds = {
         number: (Path(path), settled)
         for number, path, settled in store.rows("SELECT id, path, settled_bytes FROM feeds")
@@ -230,7 +233,19 @@ def _mend_feeds(store: Store) -> tuple[int, int]:
     if any(_size(path) < settled for path, settled in feeds.values()):
         _check_there(feeds)
         return _go_back(store, feeds)
+    if was_clean:
+        return _adopt(store, feeds), 0
     return 0, sum(_cut(path, settled) for path, settled in feeds.values())
+
+
+def _adopt(store: Store, feeds: dict[int, tuple[Path, int]]) -> int:
+    """Go on behind what others have appended; no page is owed for that."""
+    grown = [(number, _size(path)) for number, (path, settled) in feeds.items() if _size(path) > settled]
+    with store.writer:
+        store.writer.executemany("UPDATE feeds SET settled_bytes = ?2 WHERE id = ?1", grown)
+        if grown:  # what earlier commits say about lengths is no longer where their pages end
+            store.writer.execute("DELETE FROM commits WHERE id < (SELECT max(id) FROM commits)")
+    return 0
 
 
 def _size(path: Path) -> int:
@@ -289,5 +304,7 @@ def _owe_since(store: Store, commit: int, lengths: dict[int, int]) -> int:
         # What these commits say about lengths will soon be true of other bytes.
         store.writer.execute("DELETE FROM commits WHERE id > ?", (commit,))
         for feed, length in lengths.items():
-            store.writer.execute("UPDATE feeds SET settled_bytes = ? WHERE id = ?", (length, feed))
+            store.writer.execute(
+                "UPDATE feeds SET settled_bytes = ?1, header = iif(?1 = 0, NULL, header) WHERE id = ?2", (length, feed)
+            )
     return owed

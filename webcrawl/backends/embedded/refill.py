@@ -27,11 +27,19 @@ Found = tuple[int, str, bytes | None]
 class Refill:
     """One thread that draws batches; results wait in `ready`, in parts."""
 
-    def __init__(self, table: PageTable, store: Store, per_host: int, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        table: PageTable,
+        store: Store,
+        per_host: int,
+        on_ready: Callable[[], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
         self._table = table
         self._store = store
         self._per_host = per_host
         self._on_ready = on_ready
+        self._on_failure = on_failure
         self._pool = ThreadPoolExecutor(1, "webcrawl-refill")
         self._plan: Plan | None = None
         self._running: Future[None] | None = None
@@ -51,11 +59,12 @@ class Refill:
         assert not self.is_running
         if self._running is not None:
             self._running.result()
-        self._running = self._pool.submit(self._select, np.array(wanted, np.uint32), size, replan)
+        chosen = np.array(wanted, np.uint32)
+        self._running = self._pool.submit(self._guarded, lambda: self._select(chosen, size, replan))
 
     def call(self, work: Callable[[], None]) -> None:
         """Run other reading in the same thread: the reader connection belongs to it."""
-        self._called = self._pool.submit(self._then_wake, work)
+        self._called = self._pool.submit(self._guarded, work)
 
     def wait(self) -> None:
         """Block until everything that was started has ended (start-up, tests and benchmarks)."""
@@ -67,8 +76,12 @@ class Refill:
         """Let the thread end."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _then_wake(self, work: Callable[[], None]) -> None:
-        work()
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """A store that cannot be read ends the crawl: waiting for it would never end."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody looks at this thread
+            self._on_failure(error)
         self._on_ready()
 
     def _select(self, wanted: Array, size: int, replan: bool) -> None:

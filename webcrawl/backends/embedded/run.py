@@ -95,8 +95,9 @@ class EmbeddedRun:
 
     def feed(self, uri: str, path: Path, form: str, overwrite: bool) -> FeedFile:
         """The output file of `uri`: continued if it is this run's, else begun at `path` (emptied if `overwrite`)."""
-        for number, known in self.store.rows("SELECT id, uri FROM feeds"):
-            if known == uri:
+        path = path.resolve()
+        for number, known, known_path in self.store.rows("SELECT id, uri, path FROM feeds"):
+            if known == uri or Path(known_path).resolve() == path:
                 self.writer.feeds[number].is_used = True
                 return self.writer.feeds[number]
         number = 1 + max(self.writer.feeds, default=0)

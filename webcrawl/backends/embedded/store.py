@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import time
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -219,6 +218,5 @@ def explain(path: Path, error: Exception) -> StoreError:
 
 
 def check_mode(directory: Path) -> None:
-    """Make the run directory for this user alone."""
+    """Make the run directory, for this user alone; one that is there already keeps its rights."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.chmod(directory, 0o700)

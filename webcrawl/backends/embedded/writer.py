@@ -185,12 +185,17 @@ class Writer:
         try:
             self._write(group)
         except Exception as error:  # noqa: BLE001 - whatever it is: a thread that died would settle nothing, silently
-            self.failure = explain(self._store.path, error)
+            self.fail(error)
             self._cut_back()
-            self._on_failure(self.failure)
             return
         for done in group.done:
             done()
+
+    def fail(self, error: Exception) -> None:
+        """The store cannot be used any more: say so once, and settle nothing after this."""
+        if self.failure is None:
+            self.failure = explain(self._store.path, error)
+            self._on_failure(self.failure)
 
     def _write(self, group: Group) -> None:
         lengths = self._append(group.outputs)

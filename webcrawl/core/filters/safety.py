@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from webcrawl.core.reasons import Reason
+from webcrawl.core.urls import host_of, resolve
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -29,6 +30,11 @@ class AllowedPeers:
         """Refuse every host whose peer the operator has not named."""
         proxy = self.proxy_for(url.partition(":")[0], host)
         return None if self.contains(proxy or host) else Reason.NOT_ALLOWED
+
+    def refuse_url(self, url: str) -> Reason | None:
+        """The same for a URL as it comes, e.g. of a request beside the frontier; schemes without a host pass."""
+        resolved = resolve(url, [url])[0] if url.startswith(("http:", "https:")) else None
+        return None if resolved is None else self.refuse(resolved, host_of(resolved))
 
     def contains(self, host: str) -> bool:
         """Whether this host, or the address it is written as, is in the list."""
