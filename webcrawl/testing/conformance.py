@@ -276,7 +276,7 @@ def check_host_limit(make: Make, directory: Path) -> None:
     _leases(crawl.next(START, 2))
     crawl.kill()
     crawl = make(directory, manners, START)
-    trace, now = work(crawl, lambda lease: Answer(), START, at_once=2, commit_seconds=1.0)
+    trace, now = work(crawl, lambda lease: Answer(seconds=0.01), START, at_once=2, commit_seconds=1.0)
     counts = crawl.frontier.counts()
     assert len(trace) == counts.stored == 6, counts.sentence()
     assert counts.refused == counts.reasons[Reason.HOST_LIMIT] == 14, counts.reasons
@@ -298,6 +298,23 @@ def check_fairness(make: Make, directory: Path) -> None:
 
     _, now = work(crawl, web, START, commit_seconds=1.0)
     assert asked == [0.0, 16.0, 32.0, 48.0, 64.0], f"A page that was due had to wait: {asked}"
+    crawl.close(now)
+
+
+def check_large_host(make: Make, directory: Path) -> None:
+    """A host with more pages than fit into a batch is asked as often as it may be, as long as it has any."""
+    crawl = make(directory, Manners(delay_seconds=10.0, pages_per_host_in_batch=4), START)
+    crawl.frontier.offer([Offer(f"http://large.test/{number}") for number in range(25)], START)
+    crawl.frontier.offer([Offer("http://endless.test/0")], START)
+
+    def web(lease: Lease) -> Answer:
+        number = int(lease.url.rpartition("/")[2]) + 1
+        return Answer([f"http://endless.test/{number}"] if "endless" in lease.url and number < 40 else [])
+
+    trace, now = work(crawl, web, START, commit_seconds=1.0)
+    starts = [fetch.start for fetch in trace if "large" in fetch.url]
+    gaps = [late - early for early, late in pairwise(starts)]
+    assert len(starts) == 25 and max(gaps) < 11.5, f"The host had to wait {max(gaps)} s"
     crawl.close(now)
 
 
@@ -335,5 +352,6 @@ CHECKS: tuple[Check, ...] = (
     check_shorter_way,
     check_host_limit,
     check_fairness,
+    check_large_host,
     check_small_batches,
 )

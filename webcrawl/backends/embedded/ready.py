@@ -14,7 +14,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 
-from webcrawl.backends.embedded.refill import Refill
+from webcrawl.backends.embedded.refill import LARGE_PLAN, Refill
 from webcrawl.backends.embedded.rules import Rules
 from webcrawl.backends.embedded.store import Store
 from webcrawl.backends.embedded.writer import Writer
@@ -98,6 +98,7 @@ class ReadyPages:
             self._recent = {}
         while self._unwritten and self._unwritten[0][0] <= self._writer.settled_page:
             self._unwritten.popleft()
+        self._plan_ahead()
 
     def _join(self, page: int, host: int, score: float, text: Text, now: float) -> bool:
         queue = self.working.hosts.get(host)
@@ -168,6 +169,12 @@ class ReadyPages:
             self.refill.start(wanted, max(1, self._batch - self.working.size), replan)
         else:
             self.refill.start(wanted)
+
+    def _plan_ahead(self) -> None:
+        """Many pages have come since the last plan: make one before it is needed (Castillo 2004, §4.4)."""
+        if self._unplanned > LARGE_PLAN + self.refill.left_over and not self.is_selecting:
+            self._unplanned = 0
+            self.refill.start([], replan=True)
 
     def _is_low(self) -> bool:
         size = self.working.size
