@@ -22,7 +22,7 @@ from webcrawl.backends.embedded.store import explain
 from webcrawl.core import config
 from webcrawl.core.errors import RunError, StoreError
 from webcrawl.core.filters import Admission, Rule
-from webcrawl.core.filters.patterns import ExcludePatterns, IncludePatterns, LengthLimit, any_of
+from webcrawl.core.filters.patterns import ExcludePatterns, IncludePatterns, LengthLimit, compiled
 from webcrawl.core.filters.safety import AllowedPeers
 from webcrawl.core.filters.scope import scope_rules
 from webcrawl.core.politeness import HostPolicy, RetryPolicy
@@ -143,9 +143,9 @@ def _url_rules(choices: Choices, purpose: Purpose, run: EmbeddedRun, peers: Allo
     if limits.url_length:
         rules.append(LengthLimit(limits.url_length))
     if limits.exclude:
-        rules.append(ExcludePatterns(any_of(limits.exclude)))
+        rules.append(ExcludePatterns(compiled(limits.exclude)))
     if limits.include:
-        rules.append(IncludePatterns(any_of(limits.include)))
+        rules.append(IncludePatterns(compiled(limits.include)))
     return rules
 
 

@@ -8,29 +8,31 @@ from typing import ClassVar
 
 from webcrawl.core.reasons import Reason
 
+Patterns = tuple[re.Pattern[str], ...]
+
 
 @dataclass(frozen=True)
 class ExcludePatterns:
     """No URL in which one of these is found."""
 
-    pattern: re.Pattern[str]
+    patterns: Patterns
     by_host: ClassVar[bool] = False
 
     def refuse(self, url: str, host: str) -> Reason | None:
         """Refuse what matches."""
-        return Reason.EXCLUDED if self.pattern.search(url) else None
+        return Reason.EXCLUDED if any(pattern.search(url) for pattern in self.patterns) else None
 
 
 @dataclass(frozen=True)
 class IncludePatterns:
     """Only URLs in which one of these is found."""
 
-    pattern: re.Pattern[str]
+    patterns: Patterns
     by_host: ClassVar[bool] = False
 
     def refuse(self, url: str, host: str) -> Reason | None:
         """Refuse what does not match."""
-        return None if self.pattern.search(url) else Reason.NOT_INCLUDED
+        return None if any(pattern.search(url) for pattern in self.patterns) else Reason.NOT_INCLUDED
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,6 @@ class LengthLimit:
         return Reason.TOO_LONG if len(url) > self.characters else None
 
 
-def any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """One pattern that finds any of several."""
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+def compiled(patterns: tuple[str, ...]) -> Patterns:
+    """Each on its own: joined into one, flags such as (?i) and back references would mean something else."""
+    return tuple(re.compile(pattern) for pattern in patterns)

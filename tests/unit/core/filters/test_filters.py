@@ -9,7 +9,7 @@ import pytest
 
 from webcrawl.core.errors import SettingError
 from webcrawl.core.filters import Admission
-from webcrawl.core.filters.patterns import ExcludePatterns, IncludePatterns, LengthLimit, any_of
+from webcrawl.core.filters.patterns import ExcludePatterns, IncludePatterns, LengthLimit, compiled
 from webcrawl.core.filters.safety import AllowedPeers
 from webcrawl.core.filters.scope import scope_rules
 from webcrawl.core.reasons import Reason
@@ -85,8 +85,8 @@ def test_behind_a_proxy_the_proxy_is_the_peer():
 
 
 def test_patterns_and_length():
-    exclude = ExcludePatterns(any_of((r"\.zip$", r"/private/")))
-    include = IncludePatterns(any_of((r"/en/", r"/de/")))
+    exclude = ExcludePatterns(compiled((r"\.zip$", r"/private/")))
+    include = IncludePatterns(compiled((r"/en/", r"/de/")))
     limit = LengthLimit(30)
     assert verdict([exclude], "http://a.test/x.zip") is Reason.EXCLUDED
     assert verdict([exclude], "http://a.test/x.zip?y") is None
@@ -97,7 +97,10 @@ def test_patterns_and_length():
 
 
 def test_alternatives_inside_a_pattern_stay_inside():
-    assert any_of(("a|b", "^c$")).pattern == "(?:a|b)|(?:^c$)"
+    flagged = ExcludePatterns(compiled(("(?i)logout", r"/(a+)/\1/")))
+    assert flagged.refuse("http://a.test/LogOut", "a.test") is Reason.EXCLUDED
+    assert flagged.refuse("http://a.test/aa/aa/", "a.test") is Reason.EXCLUDED
+    assert flagged.refuse("http://a.test/ab/aa/", "a.test") is None
 
 
 class UrlRule:
