@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
 
 import pytest
@@ -138,4 +137,4 @@ def test_the_first_refusal_counts():
 
 
 def test_patterns_are_searched_not_matched():
-    assert ExcludePatterns(re.compile("end$")).refuse("http://a.test/the-end", "a.test") is Reason.EXCLUDED
+    assert ExcludePatterns(compiled(("end$",))).refuse("http://a.test/the-end", "a.test") is Reason.EXCLUDED
