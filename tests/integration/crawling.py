@@ -191,6 +191,10 @@ def answers_of(web: Web) -> Callable[[Asked], Reply]:
     return answer
 
 
+# The client has the last byte before the server's thread comes to note the end; on a busy machine some time before.
+LATE_NOTE_SECONDS = 0.1
+
+
 def shortest_pauses(asked: Sequence[Asked]) -> dict[str, float]:
     """Per host: the shortest time from the end of an answer to the next request; negative where two were at once."""
     by_host: dict[str, list[Asked]] = defaultdict(list)
