@@ -2,7 +2,7 @@
 
 Same middlewares in the same order, same signals, same results. What is left out: the slot of every host with its queue,
 its delay and a second task per request; and the wrapping of every middleware result in an awaitable, asynchronous or
-not. Together 11 % of the CPU of a page (docs/benchmarks.md).
+not. Together 14 % of the CPU of a crawl (docs/benchmarks.md).
 
 Set by the `DOWNLOADER` setting, for spiders whose requests all come from the frontier. Middlewares written for Scrapy
 before 2.14, which want a `spider` argument, are served by Scrapy's own way instead.

@@ -38,7 +38,7 @@ def reserve(cells: int, dtype: npt.DTypeLike) -> Array:
 
 
 def cells_of(array: Array) -> memoryview:
-    """The cells of an array one at a time, as plain numbers: 0.04 µs instead of the 0.1 of array indexing."""
+    """The cells of an array one at a time, as plain numbers: 0.04 µs instead of the 0.07 of array indexing."""
     return memoryview(array)  # type: ignore[arg-type]  # numpy's types do not tell that an array is a buffer
 
 

@@ -59,7 +59,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
 
 OWED = (State.READY, State.LEASED)
 
-# Plain numbers for the hot path: looking a member up in its enumeration costs 0.3 µs in Python 3.11.
+# Plain numbers for the hot path: looking a member up in its enumeration costs 0.1 µs in Python 3.11, a plain name 0.02.
 READY, LEASED = int(State.READY), int(State.LEASED)
 STORE, FAIL, RETURN = Event.STORE, Event.FAIL, Event.RETURN
 

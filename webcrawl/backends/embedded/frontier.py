@@ -39,7 +39,7 @@ from webcrawl.core.strategies import NewPages, Scorer
 from webcrawl.core.urls import canonicals, host_of, key, keys, kind_of, site_of
 
 KNOWN_NAMES = 50_000
-WAKE_AT_ONCE = 1_000  # 2 ms on the event loop
+WAKE_AT_ONCE = 1_000  # in one turn of the event loop
 ROWS_IN_GROUP = 5_000
 
 

@@ -1,7 +1,7 @@
 """The claim journal: which pages were under way when the process died.
 
 Before a lease leaves the frontier, page, host, visit and time are put into `claims.bin`, a file mapped into memory: a
-claim costs a copy of 20 bytes instead of a system call (0.3 µs against 2 to 20), and after kill -9 the kernel still has
+claim costs a copy of 20 bytes instead of a system call (0.3 µs against 1.2), and after kill -9 the kernel still has
 what was put there. So the next start knows which hosts were just asked and lets them rest, and which pages have now
 seen the crawler die (see `suspects` in the store). The file's blocks are allocated when it is made: a full disk is
 noticed then, not in the middle of a claim.

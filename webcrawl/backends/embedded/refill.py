@@ -20,7 +20,7 @@ from webcrawl.core.selection import Plan
 
 READ_AT_ONCE = 4_000
 LARGE_PLAN = 100_000  # pages; drawing from a larger plan is better late than after sorting a new one
-TAKE_AT_ONCE = 200  # half a millisecond on the event loop
+TAKE_AT_ONCE = 200  # in one turn of the event loop
 
 Found = tuple[int, str, bytes | None]
 
