@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "settings.md"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 CORE = sorted(found.name for found in pkgutil.walk_packages(webcrawl.core.__path__, "webcrawl.core."))
+for _name in CORE:  # settings are declared when their module is imported
+    importlib.import_module(_name)
 
 HEAD = """\
 # Settings
@@ -36,8 +38,6 @@ written as one text, separated by commas or blanks; patterns, which may hold bot
 
 def settings_page() -> str:
     """The settings of `core/config.py` in its own order, then those of strategies by module."""
-    for name in CORE:
-        importlib.import_module(name)
     declared = sorted(
         config.all_settings(), key=lambda one: (one.concern.__module__ != config.__name__, one.concern.__module__)
     )

@@ -17,17 +17,22 @@ from urllib.parse import urlsplit
 
 import apsw
 
-from webcrawl.backends.embedded import EmbeddedFrontier, EmbeddedRun, Plugs, Rules
+from webcrawl.backends.embedded import EmbeddedFrontier, EmbeddedRun, Plugs, RobotsPolicy, Rules
 from webcrawl.backends.embedded.store import explain
 from webcrawl.core import config
-from webcrawl.core.errors import RunError, StoreError
+from webcrawl.core.backoff import BackoffPolicy
+from webcrawl.core.errors import RunError, SettingError, StoreError
 from webcrawl.core.filters import Admission, Rule
+from webcrawl.core.filters.optout import OptOut, parse_optout
 from webcrawl.core.filters.patterns import ExcludePatterns, IncludePatterns, LengthLimit, compiled
 from webcrawl.core.filters.safety import AllowedPeers
 from webcrawl.core.filters.scope import scope_rules
-from webcrawl.core.politeness import HostPolicy, RetryPolicy
+from webcrawl.core.names import Dns
+from webcrawl.core.politeness import HostPolicy, RetryPolicy, hours
+from webcrawl.core.reasons import Reason
 from webcrawl.core.strategies import names as strategy_names
 from webcrawl.core.strategies import strategy
+from webcrawl.core.urls import host_of, origin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,10 @@ class Choices:
     run: config.Run
     safety: config.Safety
     politeness: config.Politeness
+    backoff: config.Backoff
+    robots: config.Robots
+    directives: config.Directives
+    dns: Dns
     frontier: config.Frontier
     retry: config.Retry
     limits: config.Limits
@@ -77,6 +86,10 @@ def load_choices(settings: Any, names: Iterable[str]) -> Choices:
         config.load(config.Run, settings),
         config.load(config.Safety, settings),
         config.load(config.Politeness, settings),
+        config.load(config.Backoff, settings),
+        config.load(config.Robots, settings),
+        config.load(config.Directives, settings),
+        config.load(Dns, settings),
         config.load(config.Frontier, settings),
         config.load(config.Retry, settings),
         config.load(config.Limits, settings),
@@ -92,11 +105,12 @@ def assemble(
     on_failure: Callable[[StoreError], None],
 ) -> Crawl:
     """Open the run and make its frontier; the seeds are not offered yet."""
+    _check_contact(_peers(choices, purpose.seeds), purpose.seeds)
     directory = Path(choices.run.directory) if choices.run.directory else root / "data" / "runs" / purpose.spider
     run = EmbeddedRun(directory.absolute())
     try:
         is_resumed = _check_purpose(run, purpose)
-        peers = AllowedPeers(choices.safety.allow, _proxy_for)
+        peers = _peers(choices, [*_known_seeds(run), *purpose.seeds])
         admission = Admission(_url_rules(choices, purpose, run, peers))
         plugs = Plugs(
             rules=_rules(choices),
@@ -104,6 +118,11 @@ def assemble(
             admission=admission,
             policy=_host_policy(choices.politeness),
             sync=choices.run.sync,
+            own=HostPolicy(0.0, choices.politeness.off_connections),
+            is_own=_never if choices.politeness.is_on else lambda name: peers.is_own(f"http://{name}/", name),
+            backoff=BackoffPolicy(**vars(choices.backoff)),
+            robots=_robots_policy(choices, peers),
+            quiet=tuple(hours(text) for text in choices.politeness.quiet_hours),
             on_ready=on_ready,
             on_failure=on_failure,
         )
@@ -131,14 +150,38 @@ def _rules(choices: Choices) -> Rules:
 
 
 def _host_policy(politeness: config.Politeness) -> HostPolicy:
-    if politeness.is_on:
-        return HostPolicy(politeness.delay_seconds)
-    return HostPolicy(0.0, politeness.off_connections)
+    return HostPolicy(
+        politeness.delay_seconds,
+        large_delay_seconds=politeness.large_site_delay_seconds,
+        large_pages=politeness.large_site_pages,
+        factor=politeness.delay_factor,
+        factor_most_seconds=politeness.delay_factor_most_seconds,
+        crawl_delay_most_seconds=politeness.crawl_delay_most_seconds,
+        jitter=politeness.jitter,
+    )
+
+
+def _robots_policy(choices: Choices, peers: AllowedPeers) -> RobotsPolicy:
+    robots = choices.robots
+    return RobotsPolicy(
+        choices.run.product_token,
+        least_seconds=robots.least_seconds,
+        most_seconds=robots.most_seconds,
+        retry_seconds=robots.retry_seconds,
+        may_go=lambda url: peers.refuse_url(url) is None,
+    )
+
+
+def _never(name: str) -> bool:
+    """Politeness is on for everybody."""
+    return False
 
 
 def _url_rules(choices: Choices, purpose: Purpose, run: EmbeddedRun, peers: AllowedPeers) -> list[Rule]:
     limits = choices.limits
     rules: list[Rule] = [peers]
+    if choices.safety.optout_file:
+        rules.append(read_optout(choices.safety.optout_file))
     rules += scope_rules(purpose.scope, [*_known_seeds(run), *purpose.seeds])
     if limits.url_length:
         rules.append(LengthLimit(limits.url_length))
@@ -149,12 +192,49 @@ def _url_rules(choices: Choices, purpose: Purpose, run: EmbeddedRun, peers: Allo
     return rules
 
 
-def _proxy_for(scheme: str, host: str) -> str | None:
-    """The host of the environment's proxy for a URL, as Scrapy's HttpProxyMiddleware chooses it; None: no proxy."""
-    url = urllib.request.getproxies().get(scheme)
-    if not url or urllib.request.proxy_bypass(host):
-        return None
-    return urlsplit(url if "://" in url else f"http://{url}").hostname
+def _peers(choices: Choices, seeds: Iterable[str]) -> AllowedPeers:
+    origins = frozenset(map(origin_of, seeds))
+    return AllowedPeers(choices.safety.allow, _proxy_finder(), origins, has_contact=bool(choices.run.contact))
+
+
+def _check_contact(peers: AllowedPeers, seeds: tuple[str, ...]) -> None:
+    """Refuse to start a crawl of public hosts whose webmasters could reach nobody."""
+    public = [seed for seed in seeds if peers.refuse(seed, host_of(seed)) is Reason.NO_CONTACT]
+    if public:
+        raise SettingError(
+            f"{len(public)} of {len(seeds)} seeds lead to public hosts, e.g. {host_of(public[0])}, and "
+            "WEBCRAWL_CONTACT is not set.",
+            "A webmaster who is troubled by the crawl must be able to reach you.",
+            "Name a web page or an e-mail address: -s WEBCRAWL_CONTACT=https://example.org/our-crawler or "
+            "-s WEBCRAWL_CONTACT=crawler@example.org; for a host you own, list it in WEBCRAWL_SAFETY_ALLOW.",
+        )
+
+
+def read_optout(path: str) -> OptOut:
+    """The rule of WEBCRAWL_OPTOUT_FILE as the file is now."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SettingError(
+            f"The opt-out list WEBCRAWL_OPTOUT_FILE={path} cannot be read: {why}.",
+            "Hosts that asked us to stay away would be visited.",
+            "Name a text file with one host, site or URL a line.",
+        ) from error
+    return parse_optout(text, path)
+
+
+def _proxy_finder() -> Callable[[str, str], str | None]:
+    """Answers the host of the environment's proxy, as Scrapy's HttpProxyMiddleware chooses it; None: no proxy."""
+    proxies = urllib.request.getproxies()
+
+    def proxy_for(scheme: str, host: str) -> str | None:
+        url = proxies.get(scheme)
+        if not url or urllib.request.proxy_bypass(host):
+            return None
+        return urlsplit(url if "://" in url else f"http://{url}").hostname
+
+    return proxy_for
 
 
 # ------------------------------------------------------------------------------------------------ what a run is about

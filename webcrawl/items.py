@@ -31,5 +31,6 @@ class Page:
     language: str = ""  # as declared by the page
     description: str = ""
     robots: str = ""  # the page's meta robots
+    directives: list[str] = field(default_factory=list)  # all it asks of us, headers and robots.txt included
     canonical_link: str = ""  # what the page calls its own address
     links: list[dict[str, str]] = field(default_factory=list)  # url, anchor, rel

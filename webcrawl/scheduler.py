@@ -17,6 +17,7 @@ import logging
 import math
 import shutil
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -32,7 +33,7 @@ from webcrawl import oneline
 from webcrawl.assembly import Choices, Crawl, Purpose, assemble, load_choices
 from webcrawl.clock import Clock
 from webcrawl.core.errors import RunError, SettingError
-from webcrawl.core.frontier import IN_MEMORY, Empty, Lease, Offer, Report, Visit
+from webcrawl.core.frontier import IN_MEMORY, ROBOTS_KIND, Empty, Lease, Offer, Report, Visit
 from webcrawl.core.lifecycle import Event
 from webcrawl.core.outcomes import Outcome
 from webcrawl.core.pagetable import DEEPEST
@@ -40,6 +41,7 @@ from webcrawl.core.reasons import Reason
 from webcrawl.core.urls import host_of, resolve
 from webcrawl.middlewares.outcome import OutcomeMiddleware
 from webcrawl.requests import request_from_bytes, request_identity, request_to_bytes
+from webcrawl.resolver import CachingResolver
 from webcrawl.settlement import CURRENT, Settlement, current
 
 if TYPE_CHECKING:
@@ -51,9 +53,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SEEDS_AT_ONCE = 1_000
+UNEXPECTED_OF_SEEDS = (Reason.NOT_ALLOWED, Reason.NO_CONTACT, Reason.OPTED_OUT)  # scope and patterns are the operator's
 DISK_CHECK_SECONDS = 5.0
 DISK_WAIT_SECONDS = 0.05
 SLOT = "webcrawl"  # one downloader slot for all: the frontier keeps the pauses
+TROUBLES = ("store_failed", "disk_low", "dns_broken", "internal_error")  # reasons to close that need somebody's help
+ROBOTS_META = {
+    "download_slot": SLOT,
+    "verbatim_url": True,
+    "dont_redirect": True,  # each step is a request of its own, with the pause of its host
+    "dont_retry": True,
+    "dont_cache": True,
+    "dont_merge_cookies": True,
+    "handle_httpstatus_all": True,
+}
 
 
 class FrontierScheduler(BaseScheduler):
@@ -111,6 +124,9 @@ class FrontierScheduler(BaseScheduler):
                 f"The run directory cannot be used: {error}.", "", "Choose another one with -s WEBCRAWL_DIR=DIR."
             ) from error
         self._frontier = self.crawl.frontier
+        self._resolver = CachingResolver(self.choices.dns, clock=self.clock.now, on_broken=self._names_are_broken)
+        setattr(self.crawler, "webcrawl_resolver", self._resolver)  # noqa: B010  asked by handlers/
+        setattr(self.crawler, "webcrawl_check_address", self.crawl.peers.check_address)  # noqa: B010  asked by handlers/
         self.pages_at_start = self._frontier.counts().pages
 
     def open(self, spider: Spider) -> None:
@@ -130,6 +146,7 @@ class FrontierScheduler(BaseScheduler):
         for timer in (self._timer, self._commit_timer, self._limit_timer):
             if timer is not None:
                 timer.cancel()
+        self._resolver.close()
         self.crawl.run.close(reason, self.clock.now())
 
     def _say_what_was_found(self) -> None:
@@ -152,19 +169,21 @@ class FrontierScheduler(BaseScheduler):
     def _offer_seeds(self) -> None:
         self._warn_of_unused_feeds()
         now, seeds = self.clock.now(), self._purpose.seeds
-        refused = [seed for seed in seeds if self.crawl.admission.refuse(seed, host_of(seed)) is Reason.NOT_ALLOWED]
-        if refused:
-            logger.error(
-                "%d of %d seeds are refused, e.g. %s: hosts outside WEBCRAWL_SAFETY_ALLOW are not crawled until "
-                "robots.txt is understood. For a host you own, add it: -s WEBCRAWL_SAFETY_ALLOW=%s",
-                len(refused),
-                len(seeds),
-                refused[0],
-                host_of(refused[0]),
-            )
+        for reason, refused in self._refused(seeds).items():
+            shown = (len(refused), len(seeds), refused[0], reason.sentence)
+            logger.error("%d of %d seeds are refused, e.g. %s: %s.", *shown)
         for start in range(0, len(seeds), SEEDS_AT_ONCE):
             self._frontier.offer([Offer(seed) for seed in seeds[start : start + SEEDS_AT_ONCE]], now)
         self._frontier.flush(now)
+
+    def _refused(self, seeds: Iterable[str]) -> dict[Reason, list[str]]:
+        """Seeds that will not be fetched although they are in scope, by what their hosts are refused for."""
+        refused: dict[Reason, list[str]] = {}
+        for seed in seeds:
+            reason = self.crawl.admission.refuse(seed, host_of(seed))
+            if reason in UNEXPECTED_OF_SEEDS:
+                refused.setdefault(reason, []).append(seed)
+        return refused
 
     @property
     def requests_in_memory(self) -> int:
@@ -251,6 +270,8 @@ class FrontierScheduler(BaseScheduler):
                 return request
         if not isinstance(answer, Empty):
             self._wake_at(answer.until, now)
+        if self._frontier.has_unwritten_rows:  # robots.txt files to be fetched, pages refused
+            self._commit_soon()
         return None
 
     @property
@@ -258,7 +279,9 @@ class FrontierScheduler(BaseScheduler):
         return self._frontier.is_behind
 
     def _request_for(self, lease: Lease) -> Request | None:
-        if lease.request is None:
+        if lease.kind == ROBOTS_KIND:
+            request = Request(lease.url, meta=dict(ROBOTS_META), dont_filter=True)
+        elif lease.request is None:
             meta = {"verbatim_url": True, "depth": lease.depth, "download_slot": SLOT}
             request = Request(lease.url, meta=meta, errback=self._page_failed)
         elif lease.request == IN_MEMORY:
@@ -271,6 +294,7 @@ class FrontierScheduler(BaseScheduler):
             request = restored
             request.meta["download_slot"] = SLOT
         settlement = Settlement(lease, request)
+        settlement.signals = self._frontier.signals_of(lease)
         self._settlements[request] = settlement
         CURRENT.set(settlement)
         return request
@@ -311,6 +335,9 @@ class FrontierScheduler(BaseScheduler):
             settlement.redirect,
             settlement.children,
             settlement.outputs,
+            outcome.counts,
+            settlement.robots,
+            settlement.nofollow_links,
         )
         try:
             self._frontier.report(report, now)
@@ -362,6 +389,9 @@ class FrontierScheduler(BaseScheduler):
     def _failed_in_thread(self, error: StoreError) -> None:
         self._loop.call_soon_threadsafe(self._stop, "store_failed", str(error))
 
+    def _names_are_broken(self, sentence: str) -> None:
+        self._stop("dns_broken", sentence)
+
     def _must_stop(self) -> bool:
         """Whether a limit is reached; then the spider is closed as soon as what is under way has come back."""
         limits, now = self.choices.limits, self.clock.now()
@@ -381,7 +411,11 @@ class FrontierScheduler(BaseScheduler):
     def _stop(self, reason: str, sentence: str) -> bool:
         if not self._stop_reason:
             self._stop_reason = reason
-            level = logging.ERROR if reason in ("store_failed", "disk_low", "internal_error") else logging.INFO
+            level = (
+                logging.ERROR
+                if reason in ("store_failed", "disk_low", "dns_broken", "internal_error")
+                else logging.INFO
+            )
             logger.log(level, "Closing the crawl: %s", sentence)
             self._closing = self._loop.create_task(self._engine.close_spider_async(reason=reason))
         return True
@@ -421,4 +455,5 @@ def _check_components(crawler: Crawler) -> None:
 
 
 def _will_be_repeated(settlement: Settlement) -> bool:
-    return settlement.outcome is not None and settlement.outcome.event is Event.FAIL
+    """Whether the answer is for the frontier alone: a page that rests, or a robots.txt."""
+    return settlement.robots is not None or (settlement.outcome is not None and settlement.outcome.event is Event.FAIL)

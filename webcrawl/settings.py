@@ -6,13 +6,15 @@ name of ours beside it. Our own settings have the prefix WEBCRAWL_ and are descr
 
 from scrapy.settings import default_settings
 
+from webcrawl import __version__
+from webcrawl.core.identity import user_agent
 from webcrawl.speed import event_loop
 
 BOT_NAME = "webcrawl"
 SPIDER_MODULES = ["spiders"]
 NEWSPIDER_MODULE = "spiders"
 COMMANDS_MODULE = "webcrawl.commands"
-USER_AGENT = "webcrawl/0.1"
+USER_AGENT = user_agent(BOT_NAME, __version__)  # the spider `web` adds WEBCRAWL_CONTACT
 
 # What next, and when: the frontier alone. Scrapy's own delays and limits per host must not interfere.
 SCHEDULER = "webcrawl.scheduler.FrontierScheduler"
@@ -22,7 +24,7 @@ CONCURRENT_REQUESTS_PER_DOMAIN = 100_000
 DOWNLOAD_DELAY = 0
 DOWNLOAD_SLOTS = {"webcrawl": {"concurrency": 100_000, "delay": 0, "randomize_delay": False}}
 AUTOTHROTTLE_ENABLED = False
-ROBOTSTXT_OBEY = False  # hosts outside WEBCRAWL_SAFETY_ALLOW are refused until the frontier reads robots.txt
+ROBOTSTXT_OBEY = False  # the frontier reads robots.txt
 
 # A small HTTP/1.1 client; what it does not do goes to Scrapy's own (docs/http.md has the figures).
 DOWNLOAD_HANDLERS = {

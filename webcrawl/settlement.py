@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from scrapy import Request
 
-    from webcrawl.core.frontier import Lease, Offer, Visit
+    from webcrawl.core.frontier import Lease, Offer, RobotsAnswer, Visit
     from webcrawl.core.outcomes import Outcome
 
 
@@ -27,10 +27,13 @@ class Settlement:
         "is_done",
         "lease",
         "links",
+        "nofollow_links",
         "outcome",
         "outputs",
         "redirect",
         "request",
+        "robots",
+        "signals",
         "spider_failed",
         "visit",
     )
@@ -41,7 +44,10 @@ class Settlement:
         self.visit: Visit | None = None
         self.outcome: Outcome | None = None
         self.links: Sequence[str] = ()
+        self.nofollow_links = 0
+        self.signals: tuple[str, ...] = ()  # of the robots.txt that allowed the visit
         self.redirect = ""
+        self.robots: RobotsAnswer | None = None
         self.children: list[Offer] = []
         self.child_keys: set[int] = set()
         self.outputs: list[tuple[int, bytes]] = []

@@ -162,20 +162,40 @@ STARTS: dict[str, tuple[tuple[str, ...], str]] = {  # FOLDER stands for a folder
         "WEBCRAWL_POLITENESS_DELAY_SECONDS=0.2 is below 1.0. At that pace most sites will see an attack and block us.",
     ),
     "unknown strategy": (
-        (*SEED, "-s", "WEBCRAWL_STRATEGY=breadth"),
+        (*SEED, "-s", OWN, "-s", "WEBCRAWL_STRATEGY=breadth"),
         "WEBCRAWL_STRATEGY=breadth is not an ordering. Use one of breadth_first, ",
     ),
     "directory is a file": (
-        (*SEED, "-s", "WEBCRAWL_DIR=FOLDER/a-file"),
+        (*SEED, "-s", OWN, "-s", "WEBCRAWL_DIR=FOLDER/a-file"),
         "The run directory cannot be used: [Errno 17] File exists: 'FOLDER/a-file'. Choose another one with ",
     ),
     "feed is a directory": (
         (*SEED, "-s", OWN, "-O", "FOLDER:jsonlines"),
         "A feed cannot be written: [Errno 21] Is a directory: 'FOLDER'",
     ),
-    "host that is not allowed": (
+    "public host without a contact": (
         SEED,
-        "1 of 1 seeds are refused, e.g. http://harbour-1.example/: hosts outside WEBCRAWL_SAFETY_ALLOW are not crawled",
+        "1 of 1 seeds lead to public hosts, e.g. harbour-1.example, and WEBCRAWL_CONTACT is not set. A webmaster who ",
+    ),
+    "contact that is none": (
+        (*SEED, "-s", "WEBCRAWL_CONTACT=ask me"),
+        "WEBCRAWL_CONTACT=ask me cannot be used. It is sent with every request, for the owners of the sites. Use a ",
+    ),
+    "agent that is none": (
+        (*SEED, "-s", "WEBCRAWL_AGENT=my bot"),
+        "WEBCRAWL_AGENT=my bot cannot be used. Webmasters address a crawler by this name in robots.txt ",
+    ),
+    "host on the opt-out list": (
+        (*SEED, "-s", OWN, "-s", "WEBCRAWL_OPTOUT_FILE=FOLDER/optout.txt"),
+        "1 of 1 seeds are refused, e.g. http://harbour-1.example/: its host or URL is on the opt-out list (WEBCRAWL_",
+    ),
+    "opt-out list that is missing": (
+        (*SEED, "-s", OWN, "-s", "WEBCRAWL_OPTOUT_FILE=FOLDER/none.txt"),
+        "The opt-out list WEBCRAWL_OPTOUT_FILE=FOLDER/none.txt cannot be read: No such file or directory. Hosts that ",
+    ),
+    "opt-out list with a bad line": (
+        (*SEED, "-s", OWN, "-s", "WEBCRAWL_OPTOUT_FILE=FOLDER/bad-optout.txt"),
+        "The opt-out list FOLDER/bad-optout.txt has a line that cannot be understood: line 2: leave us alone. Somebody",
     ),
 }
 
@@ -185,6 +205,8 @@ def starts(tmp_path_factory):
     """All of them, some at a time: a process takes two seconds to say one sentence."""
     folder = tmp_path_factory.mktemp("starts")
     (folder / "a-file").touch()
+    (folder / "optout.txt").write_text(".harbour-1.example  # wrote to us\n")
+    (folder / "bad-optout.txt").write_text("a.example\nleave us alone\n")
 
     def start(name: str) -> Told:
         arguments = (argument.replace("FOLDER", str(folder)) for argument in STARTS[name][0])
@@ -207,10 +229,15 @@ def test_the_remedy_is_in_the_sentence(starts):
     assert "Use 1.0 or more; for a host you own, list it in WEBCRAWL_SAFETY" in starts["out of range"].sentence()
 
 
-def test_a_host_that_is_not_allowed_is_not_asked(starts):
-    text = starts["host that is not allowed"].text
-    assert "Nothing was fetched: every seed was refused." in text
-    assert "For a host you own, add it: -s WEBCRAWL_SAFETY_ALLOW=harbour-1.example" in text
+def test_a_host_that_is_on_the_opt_out_list_is_not_asked(starts):
+    assert "Nothing was fetched: every seed was refused." in starts["host on the opt-out list"].text
+
+
+def test_who_has_not_said_who_they_are_is_told_how_to(starts):
+    told = starts["public host without a contact"]
+    assert "-s WEBCRAWL_CONTACT=https://example.org/our-crawler or -s WEBCRAWL_CONTACT=" in told.sentence()
+    assert "for a host you own, list it in WEBCRAWL_SAFETY_ALLOW." in told.sentence()
+    assert "New run in" not in told.text
 
 
 # ------------------------------------------------------------------------------------- runs that are refused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 import sqlite3
@@ -36,6 +37,7 @@ from tests.integration.crawling import (
     shortest_pauses,
     start,
 )
+from webcrawl import __version__
 from webcrawl.core.lifecycle import State
 from webcrawl.core.reasons import Reason
 from webcrawl.simulator.generated import GeneratedWeb
@@ -67,6 +69,67 @@ def crawl(driver: Driver, site: Site, directory: Path, seeds: str, scope: str = 
 def fed(directory: Path) -> list[str]:
     """URLs of the feed, in order."""
     return [line["url"] for line in json_lines(directory / "feed.jsonl")]
+
+
+# ------------------------------------------------------------------------------------------------ where we may go
+
+
+def test_a_private_seed_is_crawled_and_links_to_its_neighbours_are_not_followed(driver: Driver, tmp_path: Path) -> None:
+    """Nor is a redirect to one, nor a link to a public host by a crawl that names no contact."""
+    home, others = "http://127.0.0.2:8000/", ("http://127.0.0.2:9000/", "http://127.0.0.3/", "http://router.local/")
+    pages = {home: page("home", *others, "http://public.test/", "/to"), home + "to": moved("http://10.0.0.1/")}
+    settings: dict[str, Any] = {"WEBCRAWL_SAFETY_ALLOW": "", "WEBCRAWL_POLITENESS_DELAY_SECONDS": 1}
+    with serving(pages_of(pages)) as site:
+        crawled = crawl(driver, site, tmp_path, home, **settings)
+        asked = {url for url in site.urls if not url.endswith("/robots.txt")}
+    assert (crawled.error, asked) == ("", {home, home + "to"})
+    assert fed(tmp_path) == [home]
+    facts = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert facts["links_not_taken"] == {"not_allowed": 4, "no_contact": 1}
+
+
+ASKING = """
+from scrapy import Spider
+
+class Asking(Spider):
+    name = "asking"
+
+    async def start(self):
+        check = self.crawler.webcrawl_check_address
+        self.notes = [check(host, ip) for host, ip in (("a.test", "127.0.0.1"), ("b.test", "192.168.0.1"))]
+        return
+        yield
+"""
+
+
+def test_whoever_connects_can_ask_whether_a_resolved_address_is_fine(driver: Driver, tmp_path: Path) -> None:
+    (tmp_path / "asking.py").write_text(ASKING)
+    settings = {"WEBCRAWL_DIR": tmp_path / "run", "WEBCRAWL_SAFETY_ALLOW": "127.0.0.0/8"}
+    with serving(pages_of({})) as site:
+        crawled = driver.crawl(f"{tmp_path}/asking.py:Asking", site, settings)
+    fine, refused = crawled.notes
+    assert fine is None
+    assert refused.startswith("b.test resolves to 192.168.0.1, a private address")
+
+
+def test_a_webmaster_is_told_who_asks(driver: Driver, tmp_path: Path) -> None:
+    home = "http://one.test/"
+    with serving(pages_of({home: page("home")})) as site:
+        crawl(driver, site, tmp_path, home, WEBCRAWL_CONTACT="crawler@example.org", WEBCRAWL_AGENT="mybot")
+        headers = site.asked[-1].headers
+    assert headers["User-Agent"] == f"mybot/{__version__} (+crawler@example.org)"
+    assert headers["From"] == "crawler@example.org"
+
+
+def test_a_page_on_the_opt_out_list_is_not_asked_for(driver: Driver, tmp_path: Path) -> None:
+    home = "http://one.test/"
+    pages = {home: page("home", "/private/1", "/public", "http://www.two.test/"), home + "public": page("public")}
+    (tmp_path / "optout.txt").write_text("one.test/private/*\n.two.test\n")
+    with serving(pages_of(pages)) as site:
+        crawl(driver, site, tmp_path, home, WEBCRAWL_OPTOUT_FILE=tmp_path / "optout.txt")
+        assert set(site.urls) == {home, home + "public"}
+    facts = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert facts["links_not_taken"] == {"opted_out": 2}
 
 
 # ------------------------------------------------------------------------------------------------ the generated web
@@ -378,7 +441,7 @@ def test_the_time_limit_ends_a_crawl_that_waits(driver: Driver, hosts: Site, tmp
     crawled = crawl(driver, hosts, tmp_path, "http://a.site.test/", "hosts", WEBCRAWL_LIMIT_SECONDS=0.5, **polite)
     assert crawled.reason == "time_limit"
     assert crawled.stats["elapsed_time_seconds"] < 4  # not the heartbeat of the engine, which comes every 5 s
-    assert fed(tmp_path) == ["http://a.site.test/"]
+    assert hosts.urls[-1] == "http://a.site.test/robots.txt"
 
 
 def test_the_byte_limit(driver: Driver, hosts: Site, tmp_path: Path) -> None:

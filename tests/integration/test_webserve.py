@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from webcrawl.simulator import program
+from webcrawl.simulator.addresses import has_further_loopback
 from webcrawl.simulator.answers import CannotServeError
 from webcrawl.simulator.folder import FolderWeb
 from webcrawl.simulator.generated import GeneratedWeb
@@ -27,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 WEB = GeneratedWeb(pages=60, hosts=5)
 HOME = "http://harbour-1.example/"
 LINE = re.compile(
-    r"^127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d\.\d{6} \+0000\] "
+    r"^127\.0\.0\.1 \d+ 127\.0\.0\.\d+:\d+ \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d\.\d{6} \+0000\] "
     r'"(\S+) (\S+) HTTP/1\.\d" (\d{3}) (\d+) "[^"]*" "([^"]*)" (\d+\.\d{6}) (\S+) (\S+)$'
 )
 
@@ -41,8 +42,8 @@ def server():
 class Client:
     """One connection on which bytes are sent as they are."""
 
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+    def __init__(self, port, address="127.0.0.1"):
+        self.socket = socket.create_connection((address, port), timeout=10)
 
     def __enter__(self):
         return self
@@ -254,6 +255,121 @@ def test_a_folder_is_served_as_its_hosts(tmp_path):
         assert server.seeds == ("http://a.example/",)
 
 
+def test_hosts_fail_as_their_rules_say(tmp_path):
+    log, hosts = tmp_path / "access.log", list(GeneratedWeb(pages=60, hosts=5).host_names())
+    faults = ("busy:429,retry=200000", "refuse", "reset", "silent")
+    web = GeneratedWeb(
+        pages=60, hosts=5, faults=tuple(f"{fault}@{host}" for fault, host in zip(faults, hosts[:4], strict=True))
+    )
+    with serve(web, log=log) as server:
+        response, _ = ask(server, f"GET http://{hosts[0]}/ HTTP/1.1")
+        assert (response.status, response.getheader("Retry-After")) == (429, "200000")
+        assert ask(server, f"GET http://{hosts[0]}/robots.txt HTTP/1.1")[0].status == 200
+        with Client(server.port) as client:
+            client.send(f"GET http://{hosts[1]}/ HTTP/1.1")
+            assert client.socket.recv(1) == b""
+        with Client(server.port) as client:
+            client.send(f"GET http://{hosts[2]}/robots.txt HTTP/1.1")
+            with pytest.raises(ConnectionResetError):
+                client.socket.recv(1)
+        with Client(server.port) as left, Client(server.port) as kept:
+            for client in (left, kept):
+                client.send(f"GET http://{hosts[3]}/ HTTP/1.1")
+            assert ask(server, f"GET http://{hosts[4]}/ HTTP/1.1")[0].status == 200
+            assert not select.select([left.socket, kept.socket], [], [], 0)[0]
+            left.socket.shutdown(socket.SHUT_WR)
+            assert left.socket.recv(1) == b""
+    lines = [LINE.fullmatch(line) for line in log.read_text().splitlines()]
+    assert [match and match.group(2, 3, 7, 8) for match in lines] == [
+        ("/", "429", hosts[0], "200000"),
+        ("/robots.txt", "200", hosts[0], "-"),
+        ("/", "521", hosts[1], "-"),
+        ("/robots.txt", "520", hosts[2], "-"),
+        ("/", "200", hosts[4], "-"),
+        ("/", "524", hosts[3], "-"),
+        ("/", "524", hosts[3], "-"),
+    ]
+
+
+def test_tunnels_fail_as_the_rules_say(tmp_path):
+    log = tmp_path / "access.log"
+    web = GeneratedWeb(pages=60, hosts=5, faults=("tls,first=1@harbour-1.example", "reset@garden-2.example"))
+    with serve(web, log=log) as server:
+        with Client(server.port) as client, pytest.raises(ssl.SSLError, match=r"(?i)handshake.failure"):
+            tls(client, server, "harbour-1.example")
+        with Client(server.port) as client:
+            tls(client, server, "harbour-1.example")
+            assert client.ask("GET / HTTP/1.1", "Host: harbour-1.example")[0].status == 301
+        with Client(server.port) as client:
+            client.send("CONNECT garden-2.example:443 HTTP/1.1")
+            with pytest.raises(ConnectionResetError):
+                client.socket.recv(1)
+    lines = [LINE.fullmatch(line) for line in log.read_text().splitlines()]
+    assert [match and match.group(1, 3, 7) for match in lines] == [
+        ("CONNECT", "525", "harbour-1.example:443"),
+        ("GET", "301", "harbour-1.example:443"),
+        ("CONNECT", "520", "garden-2.example:443"),
+    ]
+
+
+def test_robots_files_change_while_the_server_runs():
+    web = GeneratedWeb(pages=60, hosts=5, robots=("status:503,retry=5,fetches=2,then=disallow-all,max-age=60",))
+    with serve(web) as server, Client(server.port) as client:
+        found = [client.ask(f"GET {HOME}robots.txt HTTP/1.1") for _ in range(3)]
+    assert [response.status for response, _ in found] == [503, 503, 200]
+    assert [response.getheader("Retry-After") for response, _ in found] == ["5", "5", None]
+    assert found[2][0].getheader("Cache-Control") == "max-age=60" and b"Disallow: /\n" in found[2][1]
+
+
+def test_the_rules_of_a_web_reach_its_server():
+    web = GeneratedWeb(
+        pages=60, hosts=5, robots=("none@0.4", "crawl-delay:1.5@0.4"), faults=("latency:castillo,factor=0.001",),
+        directive_ratio=0.5, rel_ratio=0.2, agent="my-bot",
+    )  # fmt: skip
+    with serve(web) as server, Client(server.port) as client:
+        for host in web.host_names():
+            expected = web.answer(host, "/robots.txt")
+            response, body = client.ask(f"GET http://{host}/robots.txt HTTP/1.1")
+            assert expected is not None and (response.status, body) == (expected.status, expected.body)
+        for url in web.manifest():
+            response, body = client.ask(f"GET {url} HTTP/1.1")
+            assert body == web.page(url)
+            sent = [f"{name}: {value}" for name, value in response.getheaders()]
+            assert set(web.directives_of(url).lines) <= set(sent)
+
+
+@pytest.mark.skipif(not has_further_loopback(), reason="this system has one loopback address")
+def test_hosts_have_addresses_and_the_log_tells_connections_apart(tmp_path):
+    log = tmp_path / "access.log"
+    web = GeneratedWeb(pages=60, hosts=9, address_count=3, faults=("refuse@garden-2.example",))
+    addresses = web.addresses()
+    hosts = [host for host in addresses if host != "garden-2.example"]
+    with serve(web, log=log) as server:
+        for host in hosts:
+            with Client(server.port, addresses[host]) as client:
+                for _ in range(2):
+                    assert client.ask("GET / HTTP/1.1", f"Host: {host}")[0].status == 200
+        with pytest.raises(ConnectionRefusedError):
+            Client(server.port, addresses["garden-2.example"])
+        own = ask(server, "GET /hosts.txt HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[1].decode()
+    assert own == "".join(f"{address} {host}\n" for host, address in addresses.items())
+    fields = [line.split() for line in log.read_text().splitlines()[:-1]]
+    assert [(line[1], line[2], line[-2]) for line in fields] == [
+        (str(number), f"{addresses[host]}:{server.port}", host)
+        for number, host in enumerate(hosts, 1)
+        for _ in range(2)
+    ]
+    assert len({line[2] for line in fields}) == 3
+
+
+def test_a_folder_can_have_faults(tmp_path):
+    (tmp_path / "a.example").mkdir()
+    (tmp_path / "a.example" / "index.html").write_bytes(b"home")
+    with serve(FolderWeb(tmp_path, faults=("busy:503,retry=past,first=1",))) as server, Client(server.port) as client:
+        statuses = [client.ask("GET http://a.example/ HTTP/1.1")[0].status for _ in range(2)]
+    assert statuses == [503, 200]
+
+
 def test_serve_says_why_it_cannot(server):
     with (
         pytest.raises(CannotServeError, match=f"Port {server.port} of 127.0.0.1 cannot be used"),
@@ -270,6 +386,16 @@ Name a folder that holds one folder for each host, or none for a generated web.
 some-folder --pages 5
 A folder was named (some-folder), but --pages shape a generated web, so one of the two would be ignored.
 Leave out the folder or these options.
+
+--fault slow
+The rule 'slow' begins with an unknown name. Choose one of busy, latency, refuse, reset, silent, tls.
+
+some-folder --robots none
+A folder was named (some-folder), but --robots shape a generated web, so one of the two would be ignored.
+Leave out the folder or these options.
+
+--robots none@x.example
+The rule 'none@x.example' is for x.example, which is no host of this web.
 
 --port 99999
 Port 99999 of 127.0.0.1 cannot be used (bind(): port must be 0-65535.), so the web cannot be served there.

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import vcr  # type: ignore[import-untyped]
@@ -20,6 +21,7 @@ from scrapy.settings import Settings
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # for the recording, which runs as a program
 
+from webcrawl import __version__  # noqa: E402
 from webcrawl.core.frontier import Lease, Visit  # noqa: E402
 from webcrawl.core.lifecycle import Event  # noqa: E402
 from webcrawl.core.outcomes import Outcome  # noqa: E402
@@ -138,6 +140,55 @@ def test_what_a_project_and_a_spider_chose_stays() -> None:
     assert settings.getdict("SPIDER_MIDDLEWARES")["project.Middleware"] == 100
     assert settings.getint("CONCURRENT_ITEMS") == 7
     assert settings["LOG_FORMATTER"] == SPIDER_SETTINGS["LOG_FORMATTER"]
+
+
+def settings_of(**given: Any) -> Settings:
+    """Of a crawl of `web` whose command line had these."""
+    settings = Settings()
+    settings.setmodule("webcrawl.settings", priority="project")
+    settings.update(given, priority="cmdline")
+    WebSpider.update_settings(settings)
+    return settings
+
+
+@pytest.mark.parametrize(
+    ("given", "agent", "sender"),
+    [
+        ({}, f"webcrawl/{__version__}", None),
+        ({"WEBCRAWL_CONTACT": "https://a.example/"}, f"webcrawl/{__version__} (+https://a.example/)", None),
+        ({"WEBCRAWL_CONTACT": "me@a.example"}, f"webcrawl/{__version__} (+me@a.example)", "me@a.example"),
+        ({"WEBCRAWL_AGENT": "mybot"}, f"mybot/{__version__}", None),
+        ({"USER_AGENT": "webcrawl/9", "WEBCRAWL_CONTACT": "me@a.example"}, "webcrawl/9", "me@a.example"),
+        ({"DEFAULT_REQUEST_HEADERS": {"from": "x@a.example"}, "WEBCRAWL_CONTACT": "me@a.example"}, None, None),
+        ({"DEFAULT_REQUEST_HEADERS": {"Accept": "*/*"}, "WEBCRAWL_CONTACT": "me@a.example"}, None, "me@a.example"),
+    ],
+)
+def test_every_request_says_who_we_are(
+    given: dict[str, Any], agent: str | None, sender: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = settings_of(**given)
+    assert agent is None or settings["USER_AGENT"] == agent
+    assert settings.getdict("DEFAULT_REQUEST_HEADERS").get("From") == sender
+    assert "Accept" in settings.getdict("DEFAULT_REQUEST_HEADERS") or "from" in settings["DEFAULT_REQUEST_HEADERS"]
+    assert caplog.messages == []
+
+
+def test_a_user_agent_of_the_operator_stays_and_must_carry_the_token(caplog: pytest.LogCaptureFixture) -> None:
+    given = {"USER_AGENT": "shop/2", "WEBCRAWL_CONTACT": "me@a.example"}
+    assert settings_of(**given)["USER_AGENT"] == "shop/2"
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(
+        "USER_AGENT=shop/2 does not begin with webcrawl, the name under which robots.txt"
+    )
+    caplog.clear()
+    assert settings_of(**given, WEBCRAWL_AGENT="shop")["USER_AGENT"] == "shop/2"
+    assert caplog.messages == []
+
+
+def test_in_a_project_without_our_settings_scrapys_name_is_not_used() -> None:
+    settings = Settings({"WEBCRAWL_CONTACT": "me@a.example"})
+    WebSpider.update_settings(settings)
+    assert settings["USER_AGENT"] == f"webcrawl/{__version__} (+me@a.example)"
 
 
 def record() -> int:

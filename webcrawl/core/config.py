@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from webcrawl.core.errors import SettingError
+from webcrawl.core.identity import PRODUCT, is_token
+from webcrawl.core.politeness import hours
 
 PREFIX = "WEBCRAWL_"
 
@@ -298,8 +300,10 @@ def _shown(raw: object) -> str:
 
 
 def _did_you_mean(text: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(text, known, n=1)
-    return f"Did you mean {near[0]}? " if near else ""
+    spellings = {name.removesuffix("_SECONDS"): name for name in known}  # the unit is what people leave out
+    spellings |= {name: name for name in spellings.values()}
+    near = difflib.get_close_matches(text, spellings, n=1)
+    return f"Did you mean {spellings[near[0]]}? " if near else ""
 
 
 # -------------------------------------------------------------------------------------- texts that have a form
@@ -313,9 +317,25 @@ def _regex(text: str) -> str:
     return text
 
 
+_WEB_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:[/?#][!-'*-;=?-~]*)?", re.IGNORECASE)
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+# As HTML's <input type=email> takes them, but the domain has a dot.
+_EMAIL_ADDRESS = re.compile(rf"[A-Za-z0-9.!#$%&'*+/=?^_`{{|}}~-]+@{_LABEL}(?:\.{_LABEL})+")
+
+
 def _contact(text: str) -> str:
-    if not re.fullmatch(r"https?://[^\s()<>\x00-\x1f]+|[^\s@()<>]+@[^\s@()<>]+", text):
-        raise ValueError("Use a web address (https://...) or an e-mail address, without blanks and parentheses")
+    """ASCII only, and nothing that could end the comment it is sent in or begin another header."""
+    if not _WEB_ADDRESS.fullmatch(text) and not _EMAIL_ADDRESS.fullmatch(text):
+        raise ValueError(
+            "Use a web address (https://example.org/our-crawler) or an e-mail address (crawler@example.org), in ASCII, "
+            "without blanks and parentheses"
+        )
+    return text
+
+
+def _agent(text: str) -> str:
+    if not is_token(text):
+        raise ValueError("Use letters, digits, - and _ only, as in my-crawler; the version is added")
     return text
 
 
@@ -352,9 +372,19 @@ class Run:
         "WEBCRAWL_CONTACT",
         "",
         each=_contact,
-        doc="Web address or e-mail shown in the User-Agent, for the owners of the sites.",
+        doc="Web address or e-mail address at which webmasters can reach you, shown in the User-Agent; an e-mail "
+        "address in the From header too. Without it public hosts are refused.",
         why="Only you know it. Castillo 2004 (appendix A) asks crawlers to name one, and so does Heritrix's profile.",
         harm="It is sent with every request, for the owners of the sites.",
+    )
+    agent: str = setting(
+        "WEBCRAWL_AGENT",
+        PRODUCT,
+        each=_agent,
+        doc="Product token: the name in front of the User-Agent, and the one robots.txt groups are matched with. "
+        "Letters, digits, - and _.",
+        why="The name of this program. Choose your own if webmasters shall be able to tell your crawl from others.",
+        harm="Webmasters address a crawler by this name in robots.txt (RFC 9309 §2.2.1).",
     )
     end_wait_seconds: float = setting(
         "WEBCRAWL_END_WAIT_SECONDS",
@@ -405,11 +435,16 @@ class Run:
         why="A panel written into a file is unreadable, and a log line a minute is too little on a terminal.",
     )
 
+    @property
+    def product_token(self) -> str:
+        """WEBCRAWL_AGENT; an empty one means nothing was said."""
+        return self.agent or PRODUCT
+
 
 @declare
 @dataclass(frozen=True)
 class Safety:
-    """Which addresses the crawl may touch although they are not public."""
+    """Where the crawl may go although a host is not public, and where not although it is."""
 
     allow: tuple[str, ...] = setting(
         "WEBCRAWL_SAFETY_ALLOW",
@@ -417,10 +452,28 @@ class Safety:
         each=_host_or_network,
         doc="Your own hosts: names (intranet.example), suffixes (.example) and networks (127.0.0.0/8).",
         why="Nothing is yours until you say so. Links lead anywhere, also to the router and the database next door, so "
-        "private addresses are refused unless they are named here. WIRE blocks 127.0.0.1 for the same reason "
-        "(Castillo 2004, Table 7.1).",
+        "private addresses are refused unless they are named here or given as a seed. WIRE blocks 127.0.0.1 for the "
+        "same reason (Castillo 2004, Table 7.1).",
         harm="A name that is misread here could open a private network to the crawl.",
     )
+    optout_file: str = setting(
+        "WEBCRAWL_OPTOUT_FILE",
+        "",
+        doc="File of hosts (www.example.org), sites (.example.org) and pages (example.org/private/*) that are never "
+        "fetched, one a line.",
+        why="Nobody has asked you to stay away yet. When somebody does, one line is enough.",
+    )
+
+
+def _rel_word(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z-]+", text):
+        raise ValueError("Use words as they stand in rel, such as nofollow, ugc and sponsored")
+    return text.lower()
+
+
+def _quiet_hours(text: str) -> str:
+    hours(text)
+    return text
 
 
 @declare
@@ -447,6 +500,64 @@ class Politeness:
         harm="At that pace most sites will see an attack and block us.",
         instead="for a host you own, list it in WEBCRAWL_SAFETY_ALLOW",
     )
+    large_site_delay_seconds: float = setting(
+        "WEBCRAWL_POLITENESS_LARGE_SITE_DELAY_SECONDS",
+        5.0,
+        at_least=1.0,
+        unit="seconds",
+        doc="The same pause for hosts of which more than WEBCRAWL_POLITENESS_LARGE_SITE_PAGES pages are stored, if it "
+        "is shorter.",
+        why="Castillo 2004, §7.2.2: 5 s for sites of more than 100 pages. A large site is used to visitors; at 15 s "
+        "100,000 pages take 17 days.",
+        harm="At that pace most sites will see an attack and block us.",
+    )
+    large_site_pages: int = setting(
+        "WEBCRAWL_POLITENESS_LARGE_SITE_PAGES",
+        100,
+        at_least=1,
+        unit="pages",
+        doc="From how many stored pages on a host counts as large.",
+        why="Castillo 2004, §7.2.2.",
+    )
+    delay_factor: float = setting(
+        "WEBCRAWL_POLITENESS_DELAY_FACTOR",
+        10.0,
+        at_least=0.0,
+        doc="The pause is at least so many times as long as the last fetch took; 0 switches it off.",
+        why="Mercator: 10. A server that answers slowly is busy, and is asked less often.",
+    )
+    delay_factor_most_seconds: float = setting(
+        "WEBCRAWL_POLITENESS_DELAY_FACTOR_MOST_SECONDS",
+        120.0,
+        at_least=0.0,
+        unit="seconds",
+        doc="The longest pause that WEBCRAWL_POLITENESS_DELAY_FACTOR asks for.",
+        why="One answer that took a minute must not stop a host for ten.",
+    )
+    crawl_delay_most_seconds: float = setting(
+        "WEBCRAWL_POLITENESS_CRAWL_DELAY_MOST_SECONDS",
+        0.0,
+        at_least=0.0,
+        unit="seconds",
+        doc="The longest Crawl-delay of a robots.txt that is kept in full; 0: every one is.",
+        why="The webmaster knows best. Nutch skips hosts that ask for more than 30 s, Heritrix keeps 300 s.",
+        harm="A host would be asked more often than it wishes.",
+    )
+    jitter: float = setting(
+        "WEBCRAWL_POLITENESS_JITTER",
+        0.0,
+        at_least=0.0,
+        at_most=1.0,
+        doc="Every pause is made longer by a random part of up to this share of it.",
+        why="Nobody needs it to be polite; it hides the clockwork.",
+    )
+    quiet_hours: tuple[str, ...] = setting(
+        "WEBCRAWL_POLITENESS_QUIET_HOURS",
+        (),
+        each=_quiet_hours,
+        doc="Hours of the day in which nobody is asked, in UTC: 08:00-18:00.",
+        why="Some webmasters ask for the night; by default every hour is as good.",
+    )
     off_connections: int = setting(
         "WEBCRAWL_POLITENESS_OFF_CONNECTIONS",
         16,
@@ -460,6 +571,154 @@ class Politeness:
     @property
     def is_on(self) -> bool:
         return self.mode == "on"
+
+
+@declare
+@dataclass(frozen=True)
+class Backoff:
+    """How long a host is left alone that asks for time, or does not answer (Castillo 2004, appendix A)."""
+
+    first_seconds: float = setting(
+        "WEBCRAWL_BACKOFF_FIRST_SECONDS",
+        60.0,
+        at_least=1.0,
+        unit="seconds",
+        doc="Pause after 429, 503 without Retry-After, or no answer; doubled with every further incident.",
+        why="StormCrawler's default. A Retry-After of the server is kept instead, whatever it says.",
+    )
+    most_seconds: float = setting(
+        "WEBCRAWL_BACKOFF_MOST_SECONDS",
+        86_400.0,
+        at_least=1.0,
+        unit="seconds",
+        doc="The longest of these pauses.",
+        why="A day; StormCrawler's default.",
+    )
+    forgive_seconds: float = setting(
+        "WEBCRAWL_BACKOFF_FORGIVE_SECONDS",
+        1_800.0,
+        at_least=0.0,
+        unit="seconds",
+        doc="After so long without an incident the next one starts with the first pause again.",
+        why="Half an hour; Nutch and StormCrawler agree on it.",
+    )
+    jitter: float = setting(
+        "WEBCRAWL_BACKOFF_JITTER",
+        0.1,
+        at_least=0.0,
+        at_most=1.0,
+        doc="These pauses are made longer by a random part of up to this share, so that hosts come back one by one.",
+        why="StormCrawler's default.",
+    )
+    tries: int = setting(
+        "WEBCRAWL_BACKOFF_TRIES",
+        5,
+        at_least=1,
+        at_most=100,
+        unit="incidents",
+        doc="Incidents in a row without a normal answer, until the host is put to sleep.",
+        why="With the first pause that is half an hour: longer than a restart or a deployment.",
+    )
+    sleep_seconds: float = setting(
+        "WEBCRAWL_BACKOFF_SLEEP_SECONDS",
+        43_200.0,
+        at_least=60.0,
+        unit="seconds",
+        doc="How long a host sleeps before it is tried once more.",
+        why="Castillo 2004, §A.1.1: servers that are down for days come back; 12 hours between attempts.",
+    )
+    sleeps: int = setting(
+        "WEBCRAWL_BACKOFF_SLEEPS",
+        3,
+        at_least=0,
+        at_most=1000,
+        unit="sleeps",
+        doc="Sleeps after which a host that still does not answer is given up; its pages say so.",
+        why="A day and a half. The thesis does not print a number.",
+    )
+    no_name_sleep_seconds: float = setting(
+        "WEBCRAWL_BACKOFF_NO_NAME_SLEEP_SECONDS",
+        604_800.0,
+        at_least=60.0,
+        unit="seconds",
+        doc="How long a host sleeps whose name cannot be resolved; then it is tried once more.",
+        why="Castillo 2004, §A.2.2: a week, because owners notice a wrong record only when caches run out.",
+    )
+
+
+@declare
+@dataclass(frozen=True)
+class Robots:
+    """How long a robots.txt is believed (RFC 9309, §2.4)."""
+
+    most_seconds: float = setting(
+        "WEBCRAWL_ROBOTS_MOST_SECONDS",
+        86_400.0,
+        at_least=60.0,
+        at_most=86_400.0,
+        unit="seconds",
+        doc="The longest time until a robots.txt is asked for again.",
+        why="RFC 9309, §2.4: not more than 24 hours.",
+    )
+    least_seconds: float = setting(
+        "WEBCRAWL_ROBOTS_LEAST_SECONDS",
+        3_600.0,
+        at_least=0.0,
+        at_most=86_400.0,
+        unit="seconds",
+        doc="The shortest such time, whatever its Cache-Control says.",
+        why="A file that is asked for before every page is a burden of its own.",
+    )
+    retry_seconds: float = setting(
+        "WEBCRAWL_ROBOTS_RETRY_SECONDS",
+        600.0,
+        at_least=1.0,
+        unit="seconds",
+        doc="Pause before a robots.txt that could not be had is tried again; doubled each time, up to a day.",
+        why="Until then nothing of that origin may be fetched (RFC 9309, §2.3.1.4), and most failures are short.",
+    )
+
+
+@declare
+@dataclass(frozen=True)
+class Directives:
+    """What is done with what pages ask of robots beyond robots.txt: meta elements, X-Robots-Tag, rel of links."""
+
+    nofollow: str = setting(
+        "WEBCRAWL_DIRECTIVES_NOFOLLOW",
+        "obey",
+        choices=("obey", "ignore"),
+        doc="obey = no link of a page that says nofollow (or none) is taken from there, its meta refresh included.",
+        why="It is the webmaster's word about a whole page. Nutch, StormCrawler and Heritrix obey it too; some web "
+        "archives ignore it, because site owners set it by mistake.",
+    )
+    rel: tuple[str, ...] = setting(
+        "WEBCRAWL_DIRECTIVES_REL",
+        ("nofollow", "ugc", "sponsored"),
+        each=_rel_word,
+        doc="Words in the rel of a link for which it is not taken; empty: all links are.",
+        why="Whoever writes one of them does not vouch for the target (HTML, §4.6.7; Google treats all three as hints, "
+        '"Evolving nofollow", 2019), and a crawl that fetches important pages first has better links to spend its '
+        "visits on; calendars, filters and logins are behind such links too. Nutch and StormCrawler heed nofollow, "
+        "Heritrix heeds none unless told to. One plain link from anywhere is enough to be fetched.",
+    )
+    noindex: str = setting(
+        "WEBCRAWL_DIRECTIVES_NOINDEX",
+        "obey",
+        choices=("obey", "ignore"),
+        doc="obey = a page that says noindex (or none) is fetched, its links are taken and its record is kept, but it "
+        "gives no item: it is in no feed.",
+        why="What is in a feed is found again, which the page asks to prevent; Nutch reads no text of such pages and "
+        "StormCrawler does not index them. Archives, whose use is another one, keep them: choose ignore if yours is.",
+    )
+    noarchive: str = setting(
+        "WEBCRAWL_DIRECTIVES_NOARCHIVE",
+        "obey",
+        choices=("obey", "ignore"),
+        doc="obey = the item of a page that says noarchive (or nocache) has no text and no anchor texts; its other "
+        "fields are there, and `directives` says why.",
+        why="A feed is a copy that others may read. Nutch by default shows no copy of such pages.",
+    )
 
 
 @declare

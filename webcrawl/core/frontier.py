@@ -20,9 +20,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from webcrawl.core.backoff import NO_WORD
 from webcrawl.core.lifecycle import Event
 from webcrawl.core.reasons import Reason
 
+ROBOTS_KIND = 2  # of a lease for a robots.txt, beside the kinds of pages in `urls`
 IN_MEMORY = b""  # the request cannot be written down: its page lives as long as this process and is counted apart
 
 
@@ -74,6 +76,17 @@ class Visit:
     content_hash: int = 0
     latency_seconds: float = 0.0
     total_seconds: float = 0.0
+    retry_after: float = NO_WORD  # seconds
+    directives: str = ""  # what the page asked of robots, as a JSON list of texts
+
+
+class RobotsAnswer(NamedTuple):
+    """What came back for a robots.txt; status 0: nothing."""
+
+    status: int = 0
+    body: bytes = b""
+    cache_control: str = ""
+    location: str = ""  # where a redirect leads
 
 
 @dataclass(slots=True)
@@ -89,6 +102,9 @@ class Report:
     redirect: str = ""  # the page is an alias of this URL
     children: list[Offer] = field(default_factory=list)
     outputs: list[tuple[int, bytes]] = field(default_factory=list)  # (feed, bytes to append)
+    counts: bool = True  # a failure counts for the page; not if its host is to blame
+    robots: RobotsAnswer | None = None  # of a lease for a robots.txt; then event, reason and due time do not count
+    nofollow_links: int = 0  # links that the page asks robots not to follow: counted, not in `links`
 
 
 @dataclass(slots=True)
@@ -107,8 +123,8 @@ class Counts:
 
     @property
     def pages(self) -> int:
-        """Pages stored with a body; a stored page that redirects is an alias of another one."""
-        return self.stored - self.reasons.get(Reason.ALIAS, 0)
+        """Pages stored with a body; a redirect is an alias of another one, and a robots.txt is no page."""
+        return self.stored - self.reasons.get(Reason.ALIAS, 0) - self.reasons.get(Reason.ROBOTS_FILE, 0)
 
     def sentence(self) -> str:
         """The ledger as one line that must add up."""

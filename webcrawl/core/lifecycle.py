@@ -8,7 +8,7 @@ Rules kept here:
 
 READY    may be asked for as soon as its host may be asked.
 LEASED   handed out, not reported yet.
-RESTING  failed; waits for another attempt at its due time.
+RESTING  failed, or its host's robots.txt could not be had; waits for another attempt at its due time.
 STORED   settled: a body, a redirect (the page is an alias of its target) or "not modified".
 REFUSED  not asked for, with a reason that depends on what the crawl knows (see `reasons`).
 GONE     does not exist (404, 410), or given up after the last attempt.
@@ -41,11 +41,13 @@ class Event(IntEnum):
     REFUSE = 5
     RETURN = 6
     FALL_DUE = 7
+    POSTPONE = 8
 
 
 TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.READY, Event.CLAIM): State.LEASED,
     (State.READY, Event.REFUSE): State.REFUSED,
+    (State.READY, Event.POSTPONE): State.RESTING,
     (State.LEASED, Event.STORE): State.STORED,
     (State.LEASED, Event.FAIL): State.RESTING,
     (State.LEASED, Event.GIVE_UP): State.GONE,

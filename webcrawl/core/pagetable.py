@@ -19,6 +19,11 @@ from webcrawl.core.seenset import SeenSet
 
 DEEPEST = 65535
 
+# Flags of a host.
+OWN = 1  # politeness is off for it
+GIVEN_UP = 2  # it has not answered for days
+HAS_ROBOTS = 4  # the store knows a robots.txt of it
+
 
 class PageTable:
     """Columns of pages and hosts, and which key is which id."""
@@ -47,6 +52,13 @@ class PageTable:
             stored=np.uint32,
             failed=np.uint32,
             dynamic=np.uint32,
+            crawl_delay=np.float32,
+            took=np.float32,
+            rest_seconds=np.uint32,
+            incident_at=np.float64,
+            steps=np.uint8,
+            trouble=np.uint8,
+            flags=np.uint8,
         )
         self.page_ids = SeenSet()
         self.host_ids = SeenSet()

@@ -65,7 +65,10 @@ class Refresh(NamedTuple):
 
 @dataclass(slots=True)
 class ParsedPage:
-    """What one page says. `links`, `anchors` and `rels` are parallel; `base` is what its relative links start from."""
+    """What one page says. `links`, `anchors` and `rels` are parallel; `base` is what its relative links start from.
+
+    `metas` are names, in lower case, and contents of the meta elements that were asked for.
+    """
 
     url: str
     base: str
@@ -80,6 +83,7 @@ class ParsedPage:
     links: list[str]
     anchors: list[str]
     rels: list[str]
+    metas: list[tuple[str, str]]
 
 
 def parse_page(
@@ -88,6 +92,7 @@ def parse_page(
     declared_charset: str | None = None,
     *,
     link_tags: Mapping[str, str] = LINK_TAGS,
+    meta_names: frozenset[str] = frozenset(),
     with_text: bool = True,
     with_anchors: bool = True,
 ) -> ParsedPage:
@@ -98,7 +103,7 @@ def parse_page(
     """
     document, charset = _document(body, declared_charset)
     base = _base(document, url)
-    robots, description = _metas(document)
+    robots, description, metas = _metas(document, meta_names)
     refresh = _refresh(document, url, base)
     links, anchors, rels = _links(document, base, link_tags, with_anchors)
     if refresh and refresh.url not in links:
@@ -119,6 +124,7 @@ def parse_page(
         links=links,
         anchors=anchors,
         rels=rels,
+        metas=metas,
     )
 
 
@@ -222,17 +228,20 @@ def _base(document: Document, url: str) -> str:
     return resolve(url, [href])[0] or url.partition("#")[0]
 
 
-def _metas(document: Document) -> tuple[str, str]:
-    """All `robots` directives, in lower case with commas between; the first description."""
+def _metas(document: Document, names: frozenset[str]) -> tuple[str, str, list[tuple[str, str]]]:
+    """All `robots` directives, in lower case with commas between; the first description; all elements of these names."""
     robots: list[str] = []
+    metas: list[tuple[str, str]] = []
     description = ""
     for meta in document.find_all("meta"):
-        name = (meta.attr("name") or "").lower()
+        name = (meta.attr("name") or "").strip().lower()
+        if name in names:
+            metas.append((name, _attribute(meta, "content")))
         if name == "robots":
             robots.append(_attribute(meta, "content").strip().lower())
         elif name == "description" and not description:
             description = _words(_attribute(meta, "content"))
-    return ", ".join(robots), description
+    return ", ".join(robots), description, metas
 
 
 def _canonical(document: Document, base: str) -> str | None:

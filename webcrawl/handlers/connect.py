@@ -2,6 +2,8 @@
 
 Rules kept:
 - The address that was checked is the address connected to; the name is not asked a second time (DNS rebinding).
+- A request that names its address (`meta["webcrawl_address"]`, set by whoever looked the name up) goes there and
+  nowhere else; the check is asked all the same. Proxies have their own addresses and take no notice.
 - Through a proxy the proxy resolves the origin's name, so only the proxy's own address is looked up, and unchecked:
   the operator named it.
 - Addresses are tried in the system's order; each gets at most CONNECT_SECONDS for TCP, tunnel and TLS together.
@@ -54,11 +56,12 @@ class Connector:
         self._check_address = check_address
         self._local_addr = local_addr
 
-    async def open(self, route: Route) -> Connection:
-        """A new connection, ready for its first request."""
+    async def open(self, route: Route, pinned: str | None = None) -> Connection:
+        """A new connection, ready for its first request; to the pinned address, if there is one."""
         host, port = route.proxy or (route.host, route.port)
         started = monotonic()
-        addresses = await self._resolver.addresses(host)
+        is_pinned = pinned is not None and route.proxy is None
+        addresses = [str(pinned)] if is_pinned else await self._resolver.addresses(host)
         resolved = monotonic()
         if route.proxy is None and self._check_address is not None:
             addresses = self._allowed(host, addresses)

@@ -11,7 +11,8 @@ The idea: the coroutine that Scrapy runs anyway is the only one; between writing
 response it waits for one future. Everything that few requests need is behind one comparison.
 
 Besides what Scrapy expects it sets `meta["webcrawl_times"]` = (name look-up and connect, first byte, total) in seconds
-and, asked by `meta["webcrawl_keep_exchange"]`, `meta["webcrawl_exchange"]` (`exchange.Exchange`).
+and, asked by `meta["webcrawl_keep_exchange"]`, `meta["webcrawl_exchange"]` (`exchange.Exchange`). A request with
+`meta["webcrawl_address"]` goes to that address of its host and to no other.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from ipaddress import ip_address
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import (
@@ -42,7 +42,7 @@ from scrapy.utils.ssl import _log_sslobj_debug_info, _make_ssl_context
 
 from webcrawl.handlers.connect import AddressRefused, Connector
 from webcrawl.handlers.connection import Connection, ConnectionDroppedError, Ending
-from webcrawl.handlers.dns import Resolver
+from webcrawl.handlers.dns import close_resolver_of, resolver_of
 from webcrawl.handlers.exchange import Exchange
 from webcrawl.handlers.fallback import Fallback, reason_to_fall_back
 from webcrawl.handlers.head import request_head, safe_target, with_field
@@ -63,9 +63,6 @@ CONTENT_TYPES_REMEMBERED = 256
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _BEFORE_TARGET = re.compile(r"[^:]*://[^/?#]*")
-
-# Names resolved for http:// serve https:// as well: Scrapy builds one handler per scheme.
-_resolvers: WeakKeyDictionary[Crawler, Resolver] = WeakKeyDictionary()
 
 
 class LeanHttpHandler(BaseDownloadHandler):
@@ -89,7 +86,6 @@ class LeanHttpHandler(BaseDownloadHandler):
         self._pool = Pool(self._overdue)
         self._routes: dict[object, Route] = {}
         self._classes: dict[bytes, type[Response]] = {}
-        self._resolver = _resolvers.setdefault(crawler, Resolver())
         self._tls: ssl.SSLContext | None = None
         self._connector: Connector | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -112,7 +108,7 @@ class LeanHttpHandler(BaseDownloadHandler):
 
     async def close(self) -> None:
         """Close all connections; what is still under way is cancelled."""
-        self._resolver.close()
+        close_resolver_of(self.crawler)
         for connection in self._pool.close():
             connection.fail(DownloadCancelledError("The download handler was closed."))
         await self._fallback.close()
@@ -182,7 +178,7 @@ class LeanHttpHandler(BaseDownloadHandler):
         wire = head
         if route.proxy_auth and not route.is_tunnel:
             wire = with_field(head, b"Proxy-Authorization", route.proxy_auth)
-        connection = self._pool.take(route)
+        connection = self._take(route, meta.get("webcrawl_address"))
         is_reused = connection is not None
         while True:
             if connection is None:
@@ -193,6 +189,14 @@ class LeanHttpHandler(BaseDownloadHandler):
                 if not is_reused or request.method not in REPEATABLE:
                     raise
                 connection, is_reused = None, False
+
+    def _take(self, route: Route, pinned: str | None) -> Connection | None:
+        """A kept connection; not one to another address of the host than the request is meant for."""
+        connection = self._pool.take(route)
+        if connection is None or pinned is None or route.proxy is not None or connection.peer[:1] == (pinned,):
+            return connection
+        connection.abort()
+        return None
 
     async def _send(
         self, connection: Connection, request: Request, limits: Limits, wire: bytes, deadline: float
@@ -215,10 +219,10 @@ class LeanHttpHandler(BaseDownloadHandler):
         if self._connector is None:
             check = getattr(self.crawler, "webcrawl_check_address", None)
             bind = normalize_bind_address(self.crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
-            self._connector = Connector(self._resolver, self._tls_context, check, bind)
+            self._connector = Connector(resolver_of(self.crawler), self._tls_context, check, bind)
         try:
             async with asyncio.timeout(started + seconds - monotonic()):
-                connection = await self._connector.open(route)
+                connection = await self._connector.open(route, request.meta.get("webcrawl_address"))
         except TimeoutError as error:
             raise DownloadTimeoutError(_too_slow(request, seconds)) from error
         except AddressRefused:

@@ -19,11 +19,13 @@ from scrapy.exceptions import (
     ResponseDataLossError,
 )
 
-from webcrawl.core.frontier import Visit
+from webcrawl.core.backoff import retry_after_seconds
+from webcrawl.core.frontier import ROBOTS_KIND, RobotsAnswer, Visit
 from webcrawl.core.lifecycle import Event
 from webcrawl.core.outcomes import after_failure, after_status
 from webcrawl.core.politeness import RetryPolicy
 from webcrawl.core.reasons import Reason
+from webcrawl.core.urls import resolve
 from webcrawl.handlers.http import AddressRefused
 from webcrawl.settlement import current
 
@@ -88,10 +90,17 @@ class OutcomeMiddleware:
         visit.body_bytes = len(response.body)
         content_type = response.headers.get(b"Content-Type") or b""
         visit.mime = content_type.partition(b";")[0].strip().lower().decode("latin-1")
-        retry = _retry_policy(request, scheduler.crawl.retry)
-        outcome = after_status(response.status, settlement.lease.failures, visit.ended_at, retry)
-        settlement.outcome = outcome
-        return request if outcome.event is Event.FAIL else response
+        if said := response.headers.get(b"Retry-After"):
+            visit.retry_after = retry_after_seconds(said.decode("latin-1"), scheduler.clock.now())
+        lease = settlement.lease
+        if lease.kind == ROBOTS_KIND:
+            settlement.robots = _robots_answer(response)
+            return request
+        retry, trouble = _retry_policy(request, scheduler.crawl.retry), scheduler.crawl.frontier.trouble_of(lease.host)
+        settlement.outcome = after_status(
+            response.status, lease.failures, visit.ended_at, retry, trouble, visit.retry_after
+        )
+        return request if settlement.outcome.event is Event.FAIL else response
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
         """Note why there is no answer; a failure that may pass is not shown to the spider."""
@@ -101,10 +110,14 @@ class OutcomeMiddleware:
         scheduler = self._scheduler
         visit = settlement.visit = self._visit(request, scheduler.clock.now())
         reason = next((reason for kind, reason in REASONS if isinstance(exception, kind)), Reason.BROKEN_ANSWER)
-        retry = _retry_policy(request, scheduler.crawl.retry)
-        outcome = after_failure(reason, settlement.lease.failures, visit.ended_at, retry)
+        lease = settlement.lease
+        retry, trouble = _retry_policy(request, scheduler.crawl.retry), scheduler.crawl.frontier.trouble_of(lease.host)
+        outcome = after_failure(reason, lease.failures, visit.ended_at, retry, trouble)
         settlement.outcome = outcome
         scheduler.crawler.stats.inc_value(f"webcrawl/failures/{reason.key}")
+        if lease.kind == ROBOTS_KIND:
+            settlement.robots = RobotsAnswer()
+            return request
         return request if outcome.event is Event.FAIL else None
 
     @staticmethod
@@ -114,6 +127,13 @@ class OutcomeMiddleware:
             return Visit(now, latency_seconds=request.meta.get("download_latency", 0.0))
         _, first_byte, total = times
         return Visit(now, latency_seconds=first_byte, total_seconds=total)
+
+
+def _robots_answer(response: Response) -> RobotsAnswer:
+    location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace")
+    said = b",".join(response.headers.getlist(b"Cache-Control"))
+    target = resolve(response.url, [location])[0] if location else None
+    return RobotsAnswer(response.status, response.body, said.decode("latin-1"), target or "")
 
 
 def _retry_policy(request: Request, retry: RetryPolicy) -> RetryPolicy:

@@ -1,10 +1,13 @@
 """The access log: one line for each answer, in the combined format with three more fields.
 
-    127.0.0.1 - - [18/Nov/2026:12:00:00.123456 +0000] "GET /path HTTP/1.1" 200 1234 "-" "agent" 0.000210 host:port -
+    127.0.0.1 7 127.0.0.1:8000 [18/Nov/2026:12:00:00.123456 +0000] "GET /path HTTP/1.1" 200 123 "-" "me" 0.000210 host -
 
-After the agent come the seconds until the answer was handed over, the host as the client named it (with a port only if
-the client gave one) and the answer's Retry-After in seconds, or `-`.  The path is the origin form also for requests to
-the proxy.  Lines are appended together every 10 ms, with one write, so a reader only ever sees whole lines.
+The client's address, the number of its connection (from 1, in the order in which connections came; where servers log an
+identity that nobody uses), the address and port of the server (where they log a user), and the instant at which the
+request was there.  After the agent come the seconds until the answer was handed over or the connection had ended, the
+host as the client named it (with a port only if the client gave one) and the answer's Retry-After in seconds: less than
+0 for a date in the past, `nan` for what is no time, `-` for none.  The path is the origin form also for requests to the
+proxy.  Lines are appended together every 10 ms, with one write, so a reader only ever sees whole lines.
 """
 
 from __future__ import annotations
@@ -44,9 +47,15 @@ class AccessLog:
         self._stamp = ""
 
     def note(
-        self, received_at: float, request: Request, status: int, body_bytes: int, retry_after: float | None
+        self,
+        received_at: float,
+        request: Request,
+        status: int,
+        body_bytes: int,
+        retry_after: float | None,
+        ends: str = "127.0.0.1 - -",
     ) -> None:
-        """Adds the line of one answer."""
+        """Adds the line of one answer; `ends` are the first three fields."""
         second = int(received_at)
         if second != self._second:
             self._second, self._stamp = second, time.strftime("%d/%b/%Y:%H:%M:%S", time.gmtime(second))
@@ -55,10 +64,10 @@ class AccessLog:
         agent, referrer = request.fields.agent, request.fields.referrer
         target = request.target.replace('"', "%22")
         self._lines.append(
-            f"127.0.0.1 - - [{self._stamp}.{int((received_at - second) * 1e6):06d} +0000] "
+            f"{ends} [{self._stamp}.{int((received_at - second) * 1e6):06d} +0000] "
             f'"{request.method} {target} {request.version}" {status} {body_bytes} "{_quotable(referrer)}" '
             f'"{_quotable(agent)}" {max(0.0, time.time() - received_at):.6f} {request.authority.text or "-"} '
-            f"{'-' if retry_after is None else format(retry_after, 'g')}\n"
+            f"{'-' if retry_after is None else format(retry_after, '.10g')}\n"
         )
 
     def flush(self) -> None:

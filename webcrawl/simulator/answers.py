@@ -1,21 +1,32 @@
 """What a web is: host names, seeds, and an answer for each host and request target.
 
-A `Web` is a pure lookup without sockets.  Something that changes answers (a cache, and later faults such as 503 with
-Retry-After or slow hosts) is itself a `Web` around another one, so the server needs to know only this protocol.
+A `Web` is a pure lookup without sockets.  What changes from request to request (hosts that are busy, slow or down, a
+robots.txt that becomes another one) is said by its rules and played around the lookup: see `stage.py`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from webcrawl.simulator.addresses import Addresses
+    from webcrawl.simulator.faults import Faults
+    from webcrawl.simulator.robotsfiles import RobotsFiles
+
 HTML = "text/html; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
+
+
+# How a connection can end instead of an answer, with the status that the access log has for it: those of a CDN whose
+# origin server fails (Cloudflare's 5xx), so that a reader of the log takes them for failures of the server.
+REFUSED, RESET, SILENT, BAD_TLS = "refuse", "reset", "silent", "tls"
+FAILURES = {RESET: 520, REFUSED: 521, SILENT: 524, BAD_TLS: 525}
 
 
 class CannotServeError(Exception):
@@ -26,7 +37,9 @@ class CannotServeError(Exception):
 class Answer:
     """One response, with its header block ready to be sent.
 
-    `retry_after_seconds` goes to the client and the access log; `delay_seconds` is waited for before the answer leaves.
+    `retry_after_seconds` goes to the access log and, as `retry_after_text` if that is given, to the client;
+    `delay_seconds` is waited for before the answer leaves; `lines` are further header lines; an answer with an `ending`
+    is never sent: the connection ends in that way instead.
     """
 
     status: int
@@ -35,19 +48,33 @@ class Answer:
     location: str = ""
     retry_after_seconds: float | None = None
     delay_seconds: float = 0.0
+    retry_after_text: str = ""
+    lines: tuple[str, ...] = ()
+    ending: str = ""
     status_line: bytes = field(init=False, repr=False)
     headers: bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        lines = [f"Content-Type: {self.content_type}", f"Content-Length: {len(self.body)}"]
+        lines = [f"Content-Type: {self.content_type}", f"Content-Length: {len(self.body)}", *self.lines]
         if self.location:
             lines.append(f"Location: {self.location}")
-        if self.retry_after_seconds is not None:
-            lines.append(f"Retry-After: {self.retry_after_seconds:g}")
+        if self.retry_after_text or self.retry_after_seconds is not None:
+            lines.append(f"Retry-After: {self.retry_after_text or format(self.retry_after_seconds, 'g')}")
         if self.status == HTTPStatus.METHOD_NOT_ALLOWED:
             lines.append("Allow: GET, HEAD, CONNECT")
-        object.__setattr__(self, "status_line", f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}\r\n".encode())
+        object.__setattr__(self, "status_line", _status_line(self.status))
         object.__setattr__(self, "headers", "".join(f"{line}\r\n" for line in lines).encode("latin-1"))
+
+
+@cache
+def _status_line(status: int) -> bytes:
+    phrase = "Failure" if status in FAILURES.values() else HTTPStatus(status).phrase
+    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
+
+
+def failure(ending: str, delay_seconds: float = 0.0) -> Answer:
+    """No answer at all: the connection ends in one of the ways of `FAILURES`."""
+    return Answer(FAILURES[ending], ending=ending, delay_seconds=delay_seconds)
 
 
 def message(status: int, sentence: str) -> Answer:
@@ -95,9 +122,34 @@ class Web(Protocol):
         """What `host` (lower case, no port) answers to GET `target` (path and query); None: there is no such host."""
         ...
 
+    @property
+    def robots_files(self) -> RobotsFiles | None:
+        """The robots.txt files that are made by rules; None: they are pages like others."""
+        ...
+
+    @property
+    def fault_rules(self) -> Faults | None:
+        """Which hosts fail, and when; None: no host does."""
+        ...
+
+    def host_number(self, name: str) -> int | None:
+        """The place of a host in `host_names`, or None."""
+        ...
+
+    @property
+    def addressing(self) -> Addresses:
+        """At which addresses the server has to listen for which hosts."""
+        ...
+
     def arguments(self) -> list[str]:
         """The command line of `python -m webcrawl.simulator` that serves this web."""
         ...
+
+
+class Answering(Protocol):
+    """Whatever answers for hosts."""
+
+    def answer(self, host: str, target: str) -> Answer | None: ...
 
 
 class CachedWeb:

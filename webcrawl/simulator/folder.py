@@ -19,14 +19,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote_to_bytes
 
+from webcrawl.simulator.addresses import Addresses
 from webcrawl.simulator.answers import Answer, CannotServeError, message, redirect
+from webcrawl.simulator.faults import Faults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 INDEX_NAMES = (b"index.html", b"index.htm", b"index.html.en", b"Index.html")
 ADDED_SUFFIXES = (b".html", b".html.en", b".en", b".htm")
+SEED = 1  # decides which hosts a rule for a share of them takes
 LARGEST_FILE_BYTES = 64 << 20  # a file is read whole
 _PAGE_NAME = re.compile(r"\.x?html?(\.(?!gz)[a-z]{2}(-[a-z]{2})?)?(\.(utf-?8|euc-kr|iso\S+))?$", re.IGNORECASE)
 _ENCODED_SLASH = re.compile(rb"%(2f|5c)", re.IGNORECASE)
@@ -34,10 +37,14 @@ _TYPES = mimetypes.MimeTypes()  # Python's own table, so that answers do not dep
 
 
 class FolderWeb:
-    """The hosts in a folder."""
+    """The hosts in a folder.  `faults` are rules for hosts that fail; the hosts share `address_count` addresses."""
 
-    def __init__(self, folder: Path) -> None:
+    robots_files = None  # robots.txt is a file like others
+
+    def __init__(self, folder: Path, faults: Sequence[str] = (), address_count: int = 1) -> None:
         self.folder = folder
+        self.faults = tuple(faults)
+        self.address_count = address_count
         self._root = os.path.realpath(os.fsencode(folder))
         notes = _read_manifest(folder)
         self._host_notes: dict[str, Any] = notes.get("hosts", {})
@@ -56,6 +63,10 @@ class FolderWeb:
         ]
         self._moved_hosts = {source.partition("/")[0] for source, _ in self._moved}
         self._names = known | self._aliases.keys() | self._moved_hosts
+        self._numbers = {host: number for number, host in enumerate(self._hosts)}
+        if self.fault_rules:
+            self.fault_rules.check()
+        self.addressing.check()
 
     @property
     def host_count(self) -> int:
@@ -86,7 +97,27 @@ class FolderWeb:
                     yield f"http://{host}/{quote(os.fsencode(path))}"
 
     def arguments(self) -> list[str]:
-        return [str(self.folder.absolute())]
+        rules = [f"--fault={rule}" for rule in self.faults]
+        return [str(self.folder.absolute()), f"--address-count={self.address_count}", *rules]
+
+    @cached_property
+    def fault_rules(self) -> Faults | None:
+        return Faults(self.faults, SEED, len(self._hosts), self.host_number) if self.faults else None
+
+    @cached_property
+    def addressing(self) -> Addresses:
+        return Addresses(SEED, self.address_count, self.fault_rules)
+
+    def host_number(self, name: str) -> int | None:
+        return self._numbers.get(name)
+
+    def address_of(self, host: str) -> str:
+        """The address of the server that answers for a host; KeyError for a host that this web does not have."""
+        return self.addressing.of(self._numbers[host])
+
+    def addresses(self) -> dict[str, str]:
+        """The addresses of all hosts by their names, for a DNS server in a test."""
+        return {host: self.addressing.of(number) for host, number in self._numbers.items()}
 
     def answer(self, host: str, target: str) -> Answer | None:
         if host not in self._names:

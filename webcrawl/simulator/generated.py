@@ -9,12 +9,15 @@ Rules this file keeps:
   of the same topic.  Some hrefs are relative, some absolute, some have a fragment; a tenth of the pages have a query.
 - A share of the pages link to a PDF file, to a URL that redirects and to one that does not exist.  Every home page
   links to /private/, which robots.txt forbids.  None of these is a page of the manifest.
+- By rules, hosts have other robots.txt files (`robotsfiles.py`) and fail (`faults.py`); pages ask robots for more than
+  that (`directives.py`); `allowed` and its neighbours know what follows for a crawler (`oracle.py`).
 
 Costs: about 150 µs to render a page of 14 KB with 60 links.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 import zlib
@@ -25,17 +28,25 @@ from itertools import accumulate
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
+from webcrawl.simulator import oracle
+from webcrawl.simulator.addresses import Addresses
 from webcrawl.simulator.answers import TEXT, Answer, CannotServeError, message, redirect
+from webcrawl.simulator.directives import Directives, link_rel, page_directives
+from webcrawl.simulator.faults import Faults
+from webcrawl.simulator.mixing import mixed
+from webcrawl.simulator.robotsfiles import DEFAULT_AGENT, PRODUCT_TOKEN, RobotsFiles, Site, text_of
 from webcrawl.simulator.vocabulary import TOPICS, paragraphs, pick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 FAN_OUT = 8  # children of a page in the tree of its host
 HOST_FAN_OUT = 5  # hosts first linked from a home page
 SECTIONS = 8  # the pages of a host's menu
 NEIGHBOURS = 9  # links to other hosts on every page
 MOST_HOSTS = 1_000_000
+MOST_IN_SITEMAP = 50_000
+RATIOS = ("file_ratio", "redirect_ratio", "broken_ratio", "directive_ratio", "rel_ratio")
 
 _HOST = re.compile(r"[a-z]+-([1-9]\d{0,6})\.example")
 _PAGE = re.compile(r"/(?:view\?id=|[a-z]+/[a-z]+-[a-z]+-)([1-9]\d{0,9})(?:&topic=[a-z]+|\.html)")
@@ -65,7 +76,10 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class GeneratedWeb:
-    """A web of `pages` pages on `hosts` hosts.  Hosts and their pages have numbers from 0; page 0 is the home page."""
+    """A web of `pages` pages on `hosts` hosts.  Hosts and their pages have numbers from 0; page 0 is the home page.
+
+    `robots` and `faults` are rules (see `rules.py`), `agent` is the token that X-Robots-Tag and meta elements name.
+    """
 
     pages: int = 2000
     hosts: int = 40
@@ -75,6 +89,12 @@ class GeneratedWeb:
     file_ratio: float = 0.05
     redirect_ratio: float = 0.02
     broken_ratio: float = 0.01
+    directive_ratio: float = 0.0
+    rel_ratio: float = 0.0
+    agent: str = DEFAULT_AGENT
+    address_count: int = 1
+    robots: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.hosts <= MOST_HOSTS:
@@ -88,9 +108,17 @@ class GeneratedWeb:
             )
         if self.links < 0 or self.page_bytes < 0 or not 0 <= self.seed < 1 << 63:
             raise CannotServeError("The number of links, the bytes of a page and the seed cannot be negative or huge.")
-        for name in ("file_ratio", "redirect_ratio", "broken_ratio"):
+        for name in RATIOS:
             if not 0 <= getattr(self, name) <= 1:
-                raise CannotServeError(f"{name}={getattr(self, name)} is a share of the pages. Choose 0 to 1.")
+                what = "links" if name == "rel_ratio" else "pages"
+                raise CannotServeError(f"{name}={getattr(self, name)} is a share of the {what}. Choose 0 to 1.")
+        if not PRODUCT_TOKEN.fullmatch(self.agent):
+            raise CannotServeError(
+                f"The agent {self.agent!r} is no product token. Choose letters, _ and - with --agent."
+            )
+        for part in (self.robots_files, self.fault_rules, self.addressing):
+            if part is not None:
+                part.check()
 
     # What exists
 
@@ -117,8 +145,9 @@ class GeneratedWeb:
                 yield origin + self.target(host, number).path
 
     def arguments(self) -> list[str]:
-        names = ("pages", "hosts", "seed", "links", "page_bytes", "file_ratio", "redirect_ratio", "broken_ratio")
-        return [f"--{name.replace('_', '-')}={getattr(self, name)}" for name in names]
+        names = ("pages", "hosts", "seed", "links", "page_bytes", *RATIOS, "agent", "address_count")
+        numbers = [f"--{name.replace('_', '-')}={getattr(self, name)}" for name in names]
+        return [*numbers, *(f"--robots={rule}" for rule in self.robots), *(f"--fault={rule}" for rule in self.faults)]
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -156,9 +185,9 @@ class GeneratedWeb:
             return self._at(host, "/", self.host_name(host).partition(".")[0].replace("-", " ").capitalize())
         if number <= SECTIONS:
             return self._at(host, f"/{nouns[number]}/", nouns[number].capitalize())
-        mixed = _mixed(self.seed, host, number)
-        noun = nouns[mixed % len(nouns)]
-        adjective = topic.adjectives[(mixed >> 20) % len(topic.adjectives)]
+        bits = mixed(self.seed, host, number)
+        noun = nouns[bits % len(nouns)]
+        adjective = topic.adjectives[(bits >> 20) % len(topic.adjectives)]
         title = f"{adjective.capitalize()} {noun} {number}"
         section = nouns[1 + number % SECTIONS]
         if number % 10 == 7:
@@ -184,12 +213,83 @@ class GeneratedWeb:
         """How many extras a host has, when all hosts together have `ratio` of the number of pages."""
         return int(self._starts[host + 1] * ratio) - int(self._starts[host] * ratio)
 
+    # Rules
+
+    @cached_property
+    def robots_files(self) -> RobotsFiles | None:
+        """The robots.txt files, if they are made by rules."""
+        if not self.robots:
+            return None
+        return RobotsFiles(tuple(self.robots), self.seed, self.hosts, self.host_number, self._site)
+
+    @cached_property
+    def fault_rules(self) -> Faults | None:
+        return Faults(tuple(self.faults), self.seed, self.hosts, self.host_number) if self.faults else None
+
+    @cached_property
+    def addressing(self) -> Addresses:
+        return Addresses(self.seed, self.address_count, self.fault_rules)
+
+    def _site(self, host: int) -> Site:
+        topic = TOPICS[host % len(TOPICS)]
+        section = f"/{topic.nouns[1]}/"
+        return Site(
+            self.host_name(host), self.host_name((host + 1) % self.hosts), section, section + topic.adjectives[0]
+        )
+
+    def address_of(self, host: str) -> str:
+        """The address of the server that answers for a host; KeyError for a host that this web does not have."""
+        number = self.host_number(host)
+        if number is None:
+            raise KeyError(host)
+        return self.addressing.of(number)
+
+    def addresses(self) -> dict[str, str]:
+        """The addresses of all hosts by their names, for a DNS server in a test."""
+        return {self.host_name(host): self.addressing.of(host) for host in range(self.hosts)}
+
+    def robots_kind(self, host: str) -> str:
+        """Which robots.txt a host has: the rule for it, without its WHERE."""
+        return oracle.phases_of(self, oracle.split(self, f"http://{host}/")[0]).kind
+
+    def robots_text(self, host: str) -> str:
+        """The rules of a host that are in force in the end, as a robots.txt for an auditor; not what was served."""
+        return text_of(oracle.phases_of(self, oracle.split(self, f"http://{host}/")[0]).after.groups)
+
+    def allowed(self, url: str, agent: str, fetches: float = math.inf, seconds: float = math.inf) -> bool:
+        """Whether robots.txt permits an agent token to fetch a URL: after all changes, or as its n-th fetch said."""
+        return oracle.allowed(self, url, agent, fetches, seconds)
+
+    def crawl_delay_seconds(self, host: str, agent: str) -> float:
+        """The Crawl-delay that a host asks of an agent token in the end, or 0."""
+        number, _ = oracle.split(self, f"http://{host}/")
+        return oracle.phases_of(self, number).after.delay_seconds(agent)
+
+    def must_fetch(self, agent: str, seeds: Iterable[str] = ()) -> set[str]:
+        """The pages that a polite crawler with this agent token has to find from the seeds."""
+        return oracle.must_fetch(self, agent, seeds or self.seeds)
+
+    def must_not_fetch(self, agent: str) -> set[str]:
+        """The pages, and private ones, that a polite crawler with this agent token never fetches."""
+        return set(oracle.must_not_fetch(self, agent))
+
+    def directives_of(self, url: str) -> Directives:
+        """What a page says to robots, in meta elements and header fields."""
+        return self._directives(*self._find(url))
+
+    def rel_of(self, url: str, link: str) -> str:
+        """The rel of all links from a page to a URL."""
+        return link_rel(self.seed, self.rel_ratio, *self._find(url), link) if self.rel_ratio else ""
+
+    def _directives(self, host: int, number: int) -> Directives:
+        return page_directives(self.seed, self.directive_ratio, host, number, self.host_name(host), self.agent)
+
     # Links
 
     def links_of(self, url: str) -> tuple[str, ...]:
         """All links of a page, absolute and without fragments, by the part of the page; repeated ones are kept."""
         host, number = self._find(url)
-        parts = self._layout(host, number, Random(_mixed(self.seed, host, number)).random)
+        parts = self._layout(host, number, Random(mixed(self.seed, host, number)).random)
         return tuple(link.origin + link.path for part in parts for link in part)
 
     def _find(self, url: str) -> tuple[int, int]:
@@ -246,9 +346,11 @@ class GeneratedWeb:
 
     def render(self, host: int, number: int) -> bytes:
         """The bytes of a page, by host and number."""
-        chance = Random(_mixed(self.seed, host, number)).random
+        chance = Random(mixed(self.seed, host, number)).random
         layout = self._layout(host, number, chance)
         anchor = self._anchors(self.target(host, number), chance)
+        if self.rel_ratio:
+            anchor = self._marked(host, number, anchor)
         before = self._head(host, number, chance) + self._navigation(layout, anchor)
         before += f"<main>\n<h1>{self.target(host, number).title}</h1>\n{self._image(host, number)}"
         after = self._ending(host, layout, anchor)
@@ -259,12 +361,26 @@ class GeneratedWeb:
     def _head(self, host: int, number: int, chance: Callable[[], float]) -> str:
         description = _first_words(pick(chance, paragraphs(self.seed, host % len(TOPICS))))
         name = self.target(host, 0).title
+        meta = self._meta(host, number) if self.directive_ratio else ""
         return (
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{meta}'
             f"<title>{self.target(host, number).title} - {name}</title>\n"
             f'<meta name="description" content="{description}">\n<link rel="stylesheet" href="/style.css">\n</head>\n'
             f"<body>\n<header>\n<p>{name}</p>\n"
         )
+
+    def _meta(self, host: int, number: int) -> str:
+        name, content, _ = self._directives(host, number)
+        return f'<meta name="{name}" content="{content}">\n' if name else ""
+
+    def _marked(self, host: int, number: int, anchor: Callable[[Target], str]) -> Callable[[Target], str]:
+        """Links as `anchor` writes them, some with a rel."""
+
+        def marked(link: Target) -> str:
+            rel = link_rel(self.seed, self.rel_ratio, host, number, link.origin + link.path)
+            return anchor(link).replace("<a ", f'<a rel="{rel}" ', 1) if rel else anchor(link)
+
+        return marked
 
     @staticmethod
     def _navigation(layout: Layout, anchor: Callable[[Target], str]) -> str:
@@ -328,10 +444,30 @@ class GeneratedWeb:
             return None
         number = self.page_number(host_number, target)
         if number is not None:
-            return Answer(200, self.render(host_number, number))
+            lines = self._directives(host_number, number).lines if self.directive_ratio else ()
+            return Answer(200, self.render(host_number, number), lines=lines)
+        if self.robots_files is not None and (robots := self._robots_answer(host_number, target)):
+            return robots
         if target in _FIXED:
             return _FIXED[target]
         return self._extra_answer(host_number, target) or message(404, f"There is no page {target} on {host}.")
+
+    def _robots_answer(self, host: int, target: str) -> Answer | None:
+        """The first robots.txt of a host, what it redirects to, and the sitemap that it names."""
+        assert self.robots_files is not None
+        if target == "/robots.txt":
+            return self.robots_files.answer(host, fetch=1, seconds=0.0, now=0.0)
+        if target == "/sitemap.xml" and self.robots_files.phases(host).rule.name == "sitemap":
+            return Answer(200, self._sitemap(host).encode(), "application/xml")
+        return self.robots_files.hop_answer(self.host_name(host), target)
+
+    def _sitemap(self, host: int) -> str:
+        numbers = range(min(self.host_size(host), MOST_IN_SITEMAP))
+        urls = "".join(f"<url><loc>{self.origin(host)}{self.target(host, page).href}</loc></url>\n" for page in numbers)
+        return (
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{urls}</urlset>\n'
+        )
 
     def _extra_answer(self, host: int, path: str) -> Answer | None:
         match = _EXTRA.fullmatch(path)
@@ -346,10 +482,10 @@ class GeneratedWeb:
             return redirect(self._moved_to(host, number), 301 + number % 2)
         if kind == "files":
             return Answer(200, _pdf(f"Report {number} of {self.host_name(host)}"), "application/pdf")
-        return Answer(200, _png(_mixed(self.seed, host, number)), "image/png")
+        return Answer(200, _png(mixed(self.seed, host, number)), "image/png")
 
     def _moved_to(self, host: int, number: int) -> str:
-        page = _mixed(self.seed + 1, host, number) % self.pages
+        page = mixed(self.seed + 1, host, number) % self.pages
         other = bisect_right(self._starts, page) - 1
         return self.origin(other) + self.target(other, page - self._starts[other]).path
 
@@ -363,13 +499,6 @@ _FIXED = {
         b"<p>robots.txt asks crawlers not to read this page.</p></body></html>\n",
     ),
 }
-
-
-def _mixed(seed: int, host: int, number: int) -> int:
-    """64 well mixed bits (the finaliser of splitmix64; Steele, Lea and Flood 2014)."""
-    bits = (seed * 0x9E3779B97F4A7C15 + (host << 40) + number + 1) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
-    bits = (bits ^ bits >> 30) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
-    return bits ^ bits >> 31
 
 
 def _popular(chance: Callable[[], float], size: int) -> int:

@@ -13,6 +13,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,9 @@ _SHAPE = {
     "file_ratio": (float, "PDF files, as a share of the pages"),
     "redirect_ratio": (float, "URLs that redirect, as a share of the pages"),
     "broken_ratio": (float, "links to nowhere, as a share of the pages"),
+    "directive_ratio": (float, "pages with meta robots, X-Robots-Tag and the like, as a share of the pages"),
+    "rel_ratio": (float, "links with rel nofollow, ugc or sponsored, as a share of the links"),
+    "agent": (str, "the robot that X-Robots-Tag and meta elements name"),
 }
 
 
@@ -44,8 +48,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     web = parser.add_argument_group("the generated web (when no FOLDER is given)")
     for name, (kind, text) in _SHAPE.items():
         default = getattr(GeneratedWeb, name)
-        web.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=f"{text} (default {default})")
+        metavar = "TOKEN" if kind is str else "N"
+        web.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar=metavar, help=f"{text} (default {default})")
+    web.add_argument(
+        "--robots", action="append", metavar="RULE", help="kinds of robots.txt, such as crawl-delay:2@0.1; repeatable"
+    )
     serving = parser.add_argument_group("serving")
+    serving.add_argument(
+        "--fault", action="append", dest="faults", metavar="RULE", default=[],
+        help="hosts that fail, such as busy:503,retry=30,chance=0.1@0.5; repeatable",
+    )  # fmt: skip
+    serving.add_argument(
+        "--address-count", type=int, default=1, metavar="N",
+        help="over so many loopback addresses the hosts are spread (default %(default)s)",
+    )  # fmt: skip
     serving.add_argument(
         "--port", type=int, default=DEFAULT_PORT, metavar="N", help="0 picks a free one (default %(default)s)"
     )
@@ -62,16 +78,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def chosen_web(folder: str | None, options: argparse.Namespace) -> Web:
     """The web that the command line asks for."""
-    shape = {name: getattr(options, name) for name in _SHAPE if getattr(options, name) is not None}
+    shape = {name: getattr(options, name) for name in (*_SHAPE, "robots") if getattr(options, name) is not None}
     if folder is None:
-        return GeneratedWeb(**shape)
+        shape["robots"] = tuple(shape.get("robots", ()))
+        return GeneratedWeb(**shape, faults=tuple(options.faults), address_count=options.address_count)
     if shape:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in shape)
         raise CannotServeError(
             f"A folder was named ({folder}), but {names} shape a generated web, so one of the two would be ignored. "
             "Leave out the folder or these options."
         )
-    return FolderWeb(Path(folder))
+    return FolderWeb(Path(folder), options.faults, options.address_count)
 
 
 def run(folder: str | None, options: argparse.Namespace) -> int:
@@ -79,15 +96,24 @@ def run(folder: str | None, options: argparse.Namespace) -> int:
     try:
         _check_options(options)
         web = chosen_web(folder, options)
-        with contextlib.closing(listen(options.port)) as listener:
+        with contextlib.ExitStack() as opened:
+            listener = opened.enter_context(contextlib.closing(listen(options.port)))
+            more = listen_more(web, listener.getsockname()[1], opened)
             _remove(options.ready_file)  # of a run that was killed
-            server = Server(web, listener, options.log, options.latency)
-            with contextlib.closing(server):
-                run_loop(_serve(server, options))
+            server = Server(web, listener, options.log, options.latency, more)
+            opened.enter_context(contextlib.closing(server))
+            run_loop(_serve(server, options))
     except CannotServeError as problem:
         print(problem, file=sys.stderr)
         return 2
     return 0
+
+
+def listen_more(web: Web, port: int, opened: contextlib.ExitStack) -> list[socket.socket]:
+    """Sockets on the further addresses of a web; where nobody may listen, the port is only taken."""
+    for address in web.addressing.closed:
+        opened.enter_context(contextlib.closing(listen(port, address, is_open=False)))
+    return [opened.enter_context(contextlib.closing(listen(port, address))) for address in web.addressing.listening[1:]]
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -116,7 +142,8 @@ async def _serve(server: Server, options: argparse.Namespace) -> None:
         _announce(server, options)
         await stopped.wait()
     finally:
-        answering.close()  # uvloop does not end while a server listens
+        for one in answering:
+            one.close()  # uvloop does not end while a server listens
         _remove(options.ready_file)
     _say_goodbye(server, options)
 

@@ -188,7 +188,7 @@ class ModelFrontier:
         page.state, page.reason = after(page.state, report.event), report.reason
         if report.event is Event.RETURN:
             return
-        end = self.manners.policy().next_at(report.visit.ended_at)
+        end = report.visit.ended_at + self.manners.delay_seconds
         self.next_at[page.host] = max(end, self.next_at.get(page.host, 0.0))
         page.visits += 1
         page.stored += report.event is Event.STORE

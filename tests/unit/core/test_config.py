@@ -158,14 +158,47 @@ def test_what_is_no_host_is_refused(text: str) -> None:
     assert "Name a host (intranet.example)" in refusal(Safety, WEBCRAWL_SAFETY_ALLOW=text)
 
 
-@pytest.mark.parametrize("text", ["https://crawl.example/about", "crawl@example.org"])
+@pytest.mark.parametrize(
+    "text",
+    ["https://crawl.example/about", "HTTP://10.0.0.1:8080?x=1", "crawl@example.org", "a.b+web@x-y.co.uk"],
+)
 def test_a_contact_is_a_web_address_or_an_e_mail_address(text: str) -> None:
     assert load(Run, {"WEBCRAWL_CONTACT": text}).contact == text
 
 
-@pytest.mark.parametrize("text", ["me", "a@b\r\nX-Header: 1", "https://a.example/ (x)", "@"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "me",
+        "a@b",
+        "a@b\r\nX-Header: 1",
+        "a@b.example\r\nX-Header: 1",
+        "https://a.example/ (x)",
+        "https://a.example/(x)",
+        "https:///about",
+        "ftp://a.example/",
+        "mailto:a@b.example",
+        "a@b..example",
+        "ä@b.example",
+        "@",
+    ],
+)
 def test_what_nobody_can_write_to_is_no_contact(text: str) -> None:
     assert "Use a web address" in refusal(Run, WEBCRAWL_CONTACT=text)
+
+
+@pytest.mark.parametrize("text", ["mybot", "My_Bot-2"])
+def test_a_product_token_is_one_word(text: str) -> None:
+    assert load(Run, {"WEBCRAWL_AGENT": text}).product_token == text
+
+
+@pytest.mark.parametrize("text", ["my bot", "mybot/2", "mybot (x)", "bücher", "*", "a.b"])
+def test_what_sites_cannot_call_us_by_is_no_product_token(text: str) -> None:
+    assert "Use letters, digits, - and _ only" in refusal(Run, WEBCRAWL_AGENT=text)
+
+
+def test_an_empty_product_token_is_the_default() -> None:
+    assert load(Run, {"WEBCRAWL_AGENT": ""}).product_token == load(Run, {}).product_token == "webcrawl"
 
 
 def test_on_and_off_may_be_booleans_in_a_settings_file() -> None:

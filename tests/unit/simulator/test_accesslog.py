@@ -43,3 +43,14 @@ def test_lines_are_written_together_and_can_be_read(tmp_path):
     assert match[14] == "a.example" and match[15] == "-"
     assert re.fullmatch(r'.* "GET /\?q HTTP/1.1" 503 0 "http://a/" "-" [\d.]+ b.example:80 1.5', second)
     log.close()
+
+
+def test_the_ends_of_the_connection_and_odd_retry_afters(tmp_path):
+    log = AccessLog(tmp_path / "log", lambda seconds, flush: None)
+    request = read_request(b"GET / HTTP/1.1\r\nHost: a.example")
+    for seconds in (200_000.0, 30.75, -86_400.5, float("nan")):
+        log.note(1.0, request, 503, 0, seconds, "127.0.0.1 7 127.0.0.2:8000")
+    log.close()
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert all(LINE.match(line) and line.startswith("127.0.0.1 7 127.0.0.2:8000 [") for line in lines)
+    assert [line.split()[-1] for line in lines] == ["200000", "30.75", "-86400.5", "nan"]

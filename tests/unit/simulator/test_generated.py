@@ -169,6 +169,8 @@ def test_other_hosts_do_not_exist(name):
             "5 pages are too few for 40 hosts, as every host has a home page. Raise --pages or lower --hosts.",
         ),
         ({"broken_ratio": 1.5}, "broken_ratio=1.5 is a share of the pages. Choose 0 to 1."),
+        ({"rel_ratio": 2.0}, "rel_ratio=2.0 is a share of the links. Choose 0 to 1."),
+        ({"agent": "a b"}, "The agent 'a b' is no product token. Choose letters, _ and - with --agent."),
         ({"seed": -1}, "The number of links, the bytes of a page and the seed cannot be negative or huge."),
     ],
 )

@@ -11,11 +11,12 @@ from webcrawl.core.frontier import IN_MEMORY
 class Arrivals:
     """Pages found together, by one parent, at one moment."""
 
-    __slots__ = ("_per_host", "depths", "hosts", "keys", "now", "parent", "priorities", "requests", "urls")
+    __slots__ = ("_per_host", "depths", "hosts", "keys", "kind", "now", "parent", "priorities", "requests", "urls")
 
-    def __init__(self, parent: int, now: float) -> None:
+    def __init__(self, parent: int, now: float, kind: int | None = None) -> None:
         self.parent = parent
         self.now = now
+        self.kind = kind  # None: as the URLs say
         self.urls: list[str] = []
         self.keys: list[int] = []
         self.hosts: list[int] = []

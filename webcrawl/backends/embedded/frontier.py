@@ -21,24 +21,27 @@ import numpy as np
 
 from webcrawl.backends.embedded.arrivals import Arrivals
 from webcrawl.backends.embedded.depths import Depths
+from webcrawl.backends.embedded.gate import Gate
+from webcrawl.backends.embedded.hosts import Hosts
 from webcrawl.backends.embedded.journal import Claim, ClaimJournal
 from webcrawl.backends.embedded.ready import SOON_SECONDS, ReadyPages
 from webcrawl.backends.embedded.recovery import Recovered
+from webcrawl.backends.embedded.robotsfiles import RobotsFiles, RobotsPolicy
 from webcrawl.backends.embedded.rows import change_rows, host_rows, record_row
 from webcrawl.backends.embedded.rules import Rules
 from webcrawl.backends.embedded.store import Store
 from webcrawl.backends.embedded.writer import Group, Writer
 from webcrawl.core.columns import Array
 from webcrawl.core.filters import Admission
-from webcrawl.core.frontier import IN_MEMORY, Counts, Empty, Lease, Offer, Report, Visit, Wait
+from webcrawl.core.frontier import IN_MEMORY, ROBOTS_KIND, Counts, Empty, Lease, Offer, Report, Visit, Wait
 from webcrawl.core.lifecycle import RETURN, STORE, Event, State
 from webcrawl.core.pagetable import DEEPEST, link_depth
-from webcrawl.core.politeness import HostPolicy
+from webcrawl.core.politeness import Hours, quiet_until
 from webcrawl.core.reasons import Reason
 from webcrawl.core.strategies import NewPages, Scorer
-from webcrawl.core.urls import canonicals, host_of, key, keys, kind_of, site_of
+from webcrawl.core.urls import Kind, canonicals, host_of, key, keys, kind_of
 
-KNOWN_NAMES = 50_000
+LOOKS_AT_ONCE = 100  # pages that are refused in one turn of the event loop
 WAKE_AT_ONCE = 1_000  # in one turn of the event loop
 ROWS_IN_GROUP = 5_000
 
@@ -58,28 +61,39 @@ class EmbeddedFrontier:
         rules: Rules,
         scorer: Scorer,
         admission: Admission,
-        policy: HostPolicy,
+        hosts: Hosts,
         recovered: Recovered,
+        robots: RobotsPolicy | None = None,
+        quiet: Sequence[Hours] = (),
         on_ready: Callable[[], None] = lambda: None,
     ) -> None:
         self.table = recovered.table
         self.rules = rules
         self.clock_offset = 0.0  # added to instants that are stored, when the wall clock was set
         self._store, self._journal, self._writer = store, journal, writer
-        self._scorer, self._admission, self._policy = scorer, admission, policy
+        self._scorer, self._admission, self._hosts, self._quiet = scorer, admission, hosts, quiet
         self._hash_seed = recovered.hash_seed
-        self._ready = ReadyPages(self.table, store, writer, rules, policy.connections, recovered.outside, on_ready)
+        self._ready = ReadyPages(self.table, store, writer, rules, hosts.connections_of, recovered.outside, on_ready)
+        call = self._ready.refill.call
+        self._robots = RobotsFiles(robots, self.table, store, call, hosts.pause_of) if robots else None
+        self._gate = Gate(
+            self.table,
+            hosts,
+            self._ready,
+            self._robots,
+            rules.pages_per_host,
+            recovered.hash_seed,
+            self._note_change,
+            self._admit_robots,
+        )
         self.in_memory_offers = 0
         self._unwritable: set[int] = set()  # ids of pages that are never written: the next process reuses them
         self._leases: dict[int, Lease] = {}
         self._settled: list[Claim] = []  # those that came back since the last group
         self._group = Group(recovered.commits + 1)
-        self._dirty_hosts: set[int] = set()
         self._changed: set[int] = set()  # pages whose record must be written though they were not visited
         self._refusals: dict[tuple[int, Reason], int] = {}
         self._refused_links = recovered.refused_links
-        self._names: dict[str, int] = {}
-        self._new_hosts_at = recovered.new_hosts_at
         self.body_bytes = int(self.table.hosts.body_bytes[: self.table.hosts.count + 1].sum())
         self._next_due = recovered.next_due
         self._suspects = recovered.suspects
@@ -116,9 +130,9 @@ class EmbeddedFrontier:
         host = host_of(offer.url)
         refusal = None if offer.trusted else self._admission.refuse(offer.url, host)
         if refusal is not None:
-            self._refuse_link(self._names.get(host, 0), refusal)
+            self._refuse_link(self._hosts.names.get(host, 0), refusal)
             return
-        host_id = self._host_id(host)
+        host_id = self._hosts.id_of(host)
         new.add(offer.url, number, host_id, offer.depth, offer.request, offer.priority)
 
     def take_links(self, lease: Lease, urls: Sequence[str], now: float, step: int = 1) -> Array:
@@ -153,9 +167,9 @@ class EmbeddedFrontier:
             host = host_of(url)
             reason = refuse(url, host)
             if reason is not None:
-                self._refuse_link(self._names.get(host, 0), reason)
+                self._refuse_link(self._hosts.names.get(host, 0), reason)
                 continue
-            host_id = self._names.get(host) or self._host_id(host)
+            host_id = self._hosts.names.get(host) or self._hosts.id_of(host)
             if limit and known[host_id] + new.of_host(host_id) >= limit:
                 self._refuse_link(host_id, Reason.HOST_FULL)
                 continue
@@ -185,14 +199,14 @@ class EmbeddedFrontier:
         first = table.pages.count + 1
         ids = np.arange(first, first + len(new.urls), dtype=np.uint32)
         depths = np.minimum(np.array(new.depths), DEEPEST).astype(np.uint16)
-        kinds = [int(kind_of(url)) for url in new.urls]
+        kinds = [int(kind_of(url)) for url in new.urls] if new.kind is None else [new.kind] * len(new.urls)
         scores = self._scorer(NewPages(ids, depths, np.array(kinds, np.uint8), self.rules.random_seed))
         scores = scores + np.array(new.priorities, np.float32)
         hosts = np.array(new.hosts, np.uint32)
         table.append_pages(np.array(new.keys, np.uint64), hosts, depths, np.array(kinds, np.uint8), scores)
         np.add.at(table.hosts.known, hosts, 1)
-        np.add.at(table.hosts.dynamic, hosts, np.array(kinds, np.uint32))
-        self._dirty_hosts.update(new.hosts)
+        np.add.at(table.hosts.dynamic, hosts, np.array(kinds) == Kind.DYNAMIC)
+        self._hosts.changed.update(new.hosts)
         self._group.pages.extend(new.rows(first, kinds, self.clock_offset))
         for order, score in enumerate(scores.tolist()):
             self._find_place(first + order, new, order, score)
@@ -216,57 +230,46 @@ class EmbeddedFrontier:
         else:
             self._ready.put(page, host, score, text, new.now)
 
-    def _host_id(self, host: str) -> int:
-        """The id of a host, made when it is new."""
-        found = self._names.get(host)
-        if found:
-            return found
-        if len(self._names) >= KNOWN_NAMES:
-            self._names.clear()
-        number = key(host, self._hash_seed)
-        found = self.table.host_ids.get(number)
-        if not found:
-            found = self.table.hosts.append(1)
-            self.table.hosts.at.next_at[found] = self._new_hosts_at
-            self.table.host_ids.add(np.array([number], np.uint64), np.array([found], np.uint32))
-            self._group.hosts.append((found, host, site_of(host)))
-        self._names[host] = found
-        return found
+    def _admit_robots(self, url: str, number: int, host: int, request: bytes, now: float) -> None:
+        """A row for a robots.txt, before everything else of its host."""
+        new = Arrivals(0, now, ROBOTS_KIND)
+        new.add(url, number, host, 0, request, math.inf)
+        self._welcome(new)
 
-    def _refuse_link(self, host: int, reason: Reason) -> None:
-        self._refused_links[reason] += 1
-        self._refusals[host, reason] = self._refusals.get((host, reason), 0) + 1
+    def _refuse_link(self, host: int, reason: Reason, count: int = 1) -> None:
+        self._refused_links[reason] += count
+        self._refusals[host, reason] = self._refusals.get((host, reason), 0) + count
 
     # ------------------------------------------------------------------------------------------------ out
 
     def next(self, now: float, limit: int = 1) -> list[Lease] | Wait | Empty:
         """Up to `limit` leases, best first, written to the journal before they leave."""
+        if self._quiet and (until := quiet_until(now, self._quiet)):
+            return Wait(until)
         if self._ready.refill.ready:
             self._ready.take_selected(now)
+        if self._gate.is_busy:
+            self._gate.take_news(now)
         if self._depths.is_reading:
             self._depths.take_links(self._group)
-        if now >= self._next_due:
+        if now >= min(self._next_due, self._gate.next_due):
             self._wake_pages(now)
         if self._suspects and not self._suspect:
             self._try_suspect(now)
         leases: list[Lease] = []
-        while len(leases) < limit and (found := self._ready.pop(now)) is not None:
-            lease = self._lease(*found, now)
-            if lease is not None:
-                leases.append(lease)
-        self._ready.refill_if_low(now)
-        if not leases:
-            return self._nothing(now)
-        return leases
-
-    def _lease(self, page: int, host: int, text: tuple[str, bytes | None], now: float) -> Lease | None:
-        if self.rules.pages_per_host and self._host_is_done(host):
-            self.table.move(page, Event.REFUSE, Reason.HOST_LIMIT)
-            self._note_change(page)
-            self._ready.release(host, now)
-            if page == self._suspect:
+        looks = limit + LOOKS_AT_ONCE
+        while len(leases) < limit and looks and (found := self._ready.pop(now)) is not None:
+            looks -= 1
+            if self._gate.lets_through(*found, now):
+                leases.append(self._lease(*found, now))
+            elif found[0] == self._suspect:
                 self._suspect = 0
-            return None
+        self._ready.refill_if_low(now)
+        if leases:
+            return leases
+        return self._nothing(now) if looks else Wait(now)
+
+    def _lease(self, page: int, host: int, text: tuple[str, bytes | None], now: float) -> Lease:
         at = self.table.pages.at
         self.table.claim(page)
         lease = Lease(
@@ -287,12 +290,8 @@ class EmbeddedFrontier:
         self._journal.note(page, host, lease.visit, now)
         return lease
 
-    def _host_is_done(self, host: int) -> bool:
-        under_way = self._ready.working.hosts[host].under_way - 1
-        return bool(self.table.hosts.at.stored[host] + under_way >= self.rules.pages_per_host)
-
     def _nothing(self, now: float) -> Wait | Empty:
-        if self._ready.is_selecting or self._depths.is_busy:
+        if self._ready.is_selecting or self._depths.is_busy or self._gate.is_busy:
             self._depths.read_links()
             return Wait(now + SOON_SECONDS)
         until = self.next_instant(now)
@@ -303,8 +302,8 @@ class EmbeddedFrontier:
     def next_instant(self, now: float) -> float:
         """When something may be leased again without any report; infinity: never."""
         waiting = self._ready.working.next_due_at()
-        instants = [self._next_due, math.inf if waiting is None else waiting]
-        if self._ready.outside or self._suspects:
+        instants = [self._next_due, self._gate.next_due, math.inf if waiting is None else waiting]
+        if self._ready.outside or self._suspects or self._gate.is_busy:
             instants.append(now + SOON_SECONDS)
         return min(instants)
 
@@ -328,6 +327,7 @@ class EmbeddedFrontier:
 
     def _wake_pages(self, now: float) -> None:
         """Pages whose due time has come are ready again, outside the working set."""
+        self._gate.next_due = math.inf
         columns = self.table.pages
         due = columns.due[: columns.count + 1]
         waiting = np.flatnonzero(due)
@@ -374,9 +374,14 @@ class EmbeddedFrontier:
             return
         if lease.page in self._accused:
             self._acquit(lease.page)
-        self._note_host(lease.host, report)
+        settled = self._gate.settled(report, now) if lease.kind == ROBOTS_KIND else report
+        self._hosts.note(report)  # after a robots.txt: its Crawl-delay holds from the first page on
+        self.body_bytes += report.visit.body_bytes
+        report = settled
         state = self._note_state(lease, report)
         original = self._take_all_links(lease, report, now)
+        if report.nofollow_links:
+            self._refuse_link(lease.host, Reason.NOFOLLOW, report.nofollow_links)
         if report.children:
             self._take_offers(report.children, lease.page, now)
         for feed, data in report.outputs:
@@ -397,26 +402,11 @@ class EmbeddedFrontier:
         self._ready.release(lease.host, now)
         self._ready.put(lease.page, lease.host, lease.score, (lease.url, lease.request), now)
 
-    def _rest(self, host: int, ended_at: float) -> None:
-        """A host was asked until `ended_at`; of several answers, the last end counts."""
-        known, next_at = self.table.hosts.at.next_at, self._policy.next_at(ended_at)
-        if next_at > known[host]:
-            known[host] = next_at
-        self._dirty_hosts.add(host)
-
-    def _note_host(self, host: int, report: Report) -> None:
-        at, size = self.table.hosts.at, report.visit.body_bytes
-        self._rest(host, report.visit.ended_at)
-        at.body_bytes[host] += size
-        self.body_bytes += size
-        counter = at.stored if report.event is STORE else at.failed
-        counter[host] += 1
-
     def _note_state(self, lease: Lease, report: Report) -> int:
         at, page = self.table.pages.at, lease.page
         state = self.table.move(page, report.event, report.reason)
         at.visits[page] = min(lease.visit + 1, 65535)
-        at.failures[page] = 0 if report.event is STORE else min(lease.failures + 1, 255)
+        at.failures[page] = 0 if report.event is STORE else min(lease.failures + report.counts, 255)
         if report.due_at:
             at.due[page] = math.ceil(report.due_at)
             self._next_due = min(self._next_due, float(math.ceil(report.due_at)))
@@ -468,10 +458,15 @@ class EmbeddedFrontier:
     def _note_rest(self, group: Group) -> None:
         """What changes often is written once per group, as it is then."""
         group.changes.extend(change_rows(self.table, self._changed))
-        group.host_updates.extend(host_rows(self.table, self._dirty_hosts, self.clock_offset))
+        group.hosts.extend(self._hosts.new)
+        group.host_updates.extend(host_rows(self.table, self._hosts.changed, self.clock_offset))
+        if self._robots is not None:
+            group.robots.extend(self._robots.rows)
+            self._robots.rows.clear()
         group.refusals.extend((host, int(reason), count) for (host, reason), count in self._refusals.items())
         self._changed.clear()
-        self._dirty_hosts.clear()
+        self._hosts.new.clear()
+        self._hosts.changed.clear()
         self._refusals.clear()
 
     def note_feed_header(self, feed: int, header: str) -> None:
@@ -490,6 +485,14 @@ class EmbeddedFrontier:
                 counts.reasons[Reason(number)] = counts.reasons.get(Reason(number), 0) + count
         return counts
 
+    def signals_of(self, lease: Lease) -> tuple[str, ...]:
+        """What the robots.txt by which this page was just leased says of its use."""
+        return self._robots.signals_of(lease.url) if self._robots is not None else ()
+
+    def trouble_of(self, host: int) -> int:
+        """How often in a row a host has pushed us back or not answered."""
+        return self._hosts.trouble_of(host)
+
     def hosts_active(self) -> tuple[int, int]:
         """(hosts with something under way, hosts that rest)."""
         working = self._ready.working
@@ -497,13 +500,19 @@ class EmbeddedFrontier:
 
     @property
     def stored(self) -> int:
-        """Pages that are stored with a body; aliases do not count."""
-        return self.table.by_state[State.STORED] - self.table.by_reason[Reason.ALIAS]
+        """Pages that are stored with a body; aliases and robots.txt files do not count."""
+        reasons = self.table.by_reason
+        return self.table.by_state[State.STORED] - reasons[Reason.ALIAS] - reasons[Reason.ROBOTS_FILE]
 
     @property
     def backlog(self) -> int:
         """Reports that are not on disk yet."""
         return self._writer.backlog + self._group.reports
+
+    @property
+    def has_unwritten_rows(self) -> bool:
+        """Whether pages were added or refused since the last group, without a report."""
+        return bool(self._group.pages) or bool(self._changed)
 
     @property
     def is_behind(self) -> bool:
@@ -513,7 +522,7 @@ class EmbeddedFrontier:
     def stop(self, now: float) -> None:
         """A clean end: what is under way is given back, everything else is written."""
         for lease in list(self._leases.values()):
-            self._rest(lease.host, now)
+            self._hosts.rest(lease.host, now)
             self.report(Report(lease, Visit(now), RETURN), now)
         self.flush(now)
         self._ready.refill.close()

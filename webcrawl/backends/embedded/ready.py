@@ -37,14 +37,14 @@ class ReadyPages:
         store: Store,
         writer: Writer,
         rules: Rules,
-        connections: int,
+        connections_of: Callable[[int], int],
         outside: int,
         on_ready: Callable[[], None],
     ) -> None:
         self.working = WorkingSet()
         self.refill = Refill(table, store, rules.pages_per_host_in_batch, on_ready, writer.fail)
         self.outside = outside
-        self._table, self._writer, self._connections = table, writer, connections
+        self._table, self._writer, self._connections_of = table, writer, connections_of
         self._batch, self._per_host = rules.batch_pages, rules.pages_per_host_in_batch
         self._texts: dict[int, Text] = {}  # of every page in the working set
         self._recent: dict[int, Text] = {}  # of pages outside whose row is in the current group
@@ -77,6 +77,21 @@ class ReadyPages:
     def put_first(self, page: int, text: Text, now: float) -> None:
         """Into the working set, whatever else is there."""
         self._enter(page, self._table.pages.at.host[page], self._table.pages.at.score[page], text, now)
+
+    def put_back(self, page: int, host: int, text: Text, now: float) -> None:
+        """A page that was popped or held stays in the working set."""
+        self._enter(page, host, self._table.pages.at.score[page], text, now)
+
+    def hold(self, page: int) -> None:
+        """A page that was popped waits for something; nobody else may take it in meanwhile."""
+        self._table.pages.at.working[page] = True
+
+    def fetch_in(self, page: int, text: Text, now: float) -> None:
+        """A page that is ready outside is needed now."""
+        host = self._table.pages.at.host[page]
+        self._table.hosts.at.outside[host] -= 1
+        self.outside -= 1
+        self.put_back(page, host, text, now)
 
     def remember(self, page: int, text: Text) -> None:
         """Keep the URL of a page outside the working set until it is on disk."""
@@ -116,7 +131,7 @@ class ReadyPages:
         if score < self._worst:
             self._worst = score
         hosts = self._table.hosts.at
-        self.working.add(page, host, score, hosts.next_at[host], self._connections, now)
+        self.working.add(page, host, score, hosts.next_at[host], self._connections_of(host), now)
         self._table.pages.at.working[page] = True
         hosts.queued[host] += 1
         self._texts[page] = text

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,10 +19,11 @@ import numpy as np
 
 from webcrawl.backends.embedded.journal import Claim, ClaimJournal
 from webcrawl.backends.embedded.store import Store
-from webcrawl.core.columns import Array
+from webcrawl.core.columns import Array, Columns
 from webcrawl.core.errors import RunError
 from webcrawl.core.lifecycle import Event, State
-from webcrawl.core.pagetable import PageTable
+from webcrawl.core.pagetable import OWN, PageTable
+from webcrawl.core.politeness import HostPolicy
 from webcrawl.core.reasons import Reason
 from webcrawl.core.strategies import NewPages, Scorer
 from webcrawl.core.urls import key
@@ -41,6 +43,7 @@ class Recovered:
     new_hosts_at: float = 0.0  # the last process asked hosts that are not on disk: whoever is new may be one of them
     suspects: list[tuple[int, str, bytes | None]] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
+    hosts_to_write: list[int] = field(default_factory=list)  # their next_at is not what is stored
     refused_links: list[int] = field(default_factory=lambda: [0] * (max(Reason) + 1))
     under_way: int = 0
     set_aside: int = 0
@@ -64,39 +67,80 @@ class Recovered:
 
 
 def recover(
-    store: Store, journal: ClaimJournal, scorer: Scorer, random_seed: int, delay_seconds: float, now: float
+    store: Store,
+    journal: ClaimJournal,
+    scorer: Scorer,
+    random_seed: int,
+    policy: HostPolicy,
+    is_own: Callable[[str], bool],
+    now: float,
 ) -> Recovered:
     """Read a run; `now` is the moment from which hosts may be made to wait."""
     recovered = Recovered(PageTable(), int(store.meta("hash_seed") or 1))
     recovered.owed_again, recovered.cut_bytes = _mend_feeds(store, was_clean=not journal.is_there)
     recovered.commits = int(store.rows("SELECT ifnull(max(id), 0) FROM commits")[0][0])
-    _load_hosts(recovered, store, now + delay_seconds)
+    _load_hosts(recovered, store, policy, is_own, now)
     _load_pages(recovered, store, scorer, random_seed)
     _load_records(recovered, store)
     recovered.unfinished = [int(page) for (page,) in store.rows("SELECT page FROM unfinished")]
     for reason, count in store.rows("SELECT reason, sum(count) FROM refusals GROUP BY reason"):
         recovered.refused_links[reason] = count
     claims = journal.read()
-    _let_rest(recovered, store, claims, now + delay_seconds)
+    _let_rest(recovered, store, claims, policy, now)
     _judge_claims(recovered, store, claims)
     journal.start([])
     _count_outside(recovered)
     return recovered
 
 
-def _load_hosts(recovered: Recovered, store: Store, latest: float) -> None:
-    """A host waits at most its own pause beyond now, whatever is stored: the clock may have been set back."""
+HOST_COLUMNS = (
+    "next_at",
+    "known",
+    "stored",
+    "failed",
+    "dynamic",
+    "body_bytes",
+    "crawl_delay",
+    "took",
+    "rest_seconds",
+    "incident_at",
+    "steps",
+    "trouble",
+    "flags",
+)
+
+
+def _load_hosts(
+    recovered: Recovered, store: Store, policy: HostPolicy, is_own: Callable[[str], bool], now: float
+) -> None:
+    """A host waits at most its own pause or rest beyond now, whatever is stored: the clock may have been set back."""
     hosts = recovered.table.hosts
-    rows = store.rows("SELECT id, name, next_at, known, stored, failed, dynamic, body_bytes FROM hosts ORDER BY id")
+    rows = store.rows(f"SELECT id, name, {', '.join(HOST_COLUMNS)} FROM hosts ORDER BY id")  # noqa: S608 - our names
     if not rows:
         return
     hosts.append(rows[-1][0])
     ids = np.array([row[0] for row in rows], np.uint32)
     names = np.array([key(row[1], recovered.hash_seed) for row in rows], np.uint64)
     recovered.table.host_ids.add(names, ids)
-    for order, column in enumerate(("next_at", "known", "stored", "failed", "dynamic", "body_bytes"), 2):
+    for order, column in enumerate(HOST_COLUMNS, 2):
         getattr(hosts, column)[ids] = [row[order] for row in rows]
+    own = np.array([OWN if is_own(row[1]) else 0 for row in rows], np.uint8)
+    hosts.flags[ids] = (hosts.flags[ids] & ~np.uint8(OWN)) | own
+    latest = now + np.maximum(_pauses(hosts, ids, policy), hosts.rest_seconds[ids])
+    recovered.hosts_to_write = ids[hosts.next_at[ids] > latest].tolist()
     hosts.next_at[ids] = np.minimum(hosts.next_at[ids], latest)
+
+
+def _pauses(hosts: Columns, ids: Array, policy: HostPolicy) -> Array:
+    """The pause of each of these hosts: `HostPolicy.pause` for many."""
+    is_large = hosts.stored[ids] > policy.large_pages
+    base = np.where(is_large, policy.base(policy.large_pages + 1), policy.base(0))
+    wished = hosts.crawl_delay[ids]
+    if policy.crawl_delay_most_seconds:
+        wished = np.minimum(wished, policy.crawl_delay_most_seconds)
+    adaptive = np.minimum(policy.factor * hosts.took[ids], policy.factor_most_seconds)
+    pauses = np.maximum(np.maximum(base, wished), adaptive)
+    return np.where(hosts.flags[ids] & OWN, 0.0, pauses)
 
 
 def _load_pages(recovered: Recovered, store: Store, scorer: Scorer, random_seed: int) -> None:
@@ -138,17 +182,19 @@ def _tally(counts: list[int], values: Array) -> None:
         counts[value] += count
 
 
-def _let_rest(recovered: Recovered, store: Store, claims: list[Claim], rest_until: float) -> None:
+def _let_rest(recovered: Recovered, store: Store, claims: list[Claim], policy: HostPolicy, now: float) -> None:
     """Hosts that were asked rest for a full pause. That is written down, or a second kill would forget it."""
     hosts = recovered.table.hosts
     asked = {claim.host for claim in claims}
-    found_before = min(float(store.meta("new_hosts_at") or 0.0), rest_until)
-    recovered.new_hosts_at = rest_until if any(host > hosts.count for host in asked) else found_before
-    known = [host for host in asked if host <= hosts.count]
-    hosts.next_at[known] = rest_until
+    latest = now + policy.base(0)
+    found_before = min(float(store.meta("new_hosts_at") or 0.0), latest)
+    recovered.new_hosts_at = latest if any(host > hosts.count for host in asked) else found_before
+    known = np.array(sorted(host for host in asked if host <= hosts.count), np.uint32)
+    hosts.next_at[known] = np.maximum(hosts.next_at[known], now + _pauses(hosts, known, policy))
+    changed = [*recovered.hosts_to_write, *known.tolist()]
     with store.writer:
-        store.writer.execute("UPDATE hosts SET next_at = ?1 WHERE next_at > ?1", (rest_until,))
-        store.writer.executemany("UPDATE hosts SET next_at = ? WHERE id = ?", [(rest_until, host) for host in known])
+        rests = ((float(hosts.next_at[host]), host) for host in changed)
+        store.writer.executemany("UPDATE hosts SET next_at = ? WHERE id = ?", rests)
         store.writer.execute("INSERT OR REPLACE INTO meta VALUES('new_hosts_at', ?)", (str(recovered.new_hosts_at),))
 
 

@@ -35,6 +35,7 @@ def record_row(table: PageTable, report: Report, state: int, original: int, grou
         visit.total_seconds,
         original or None,
         group,
+        visit.directives or None,
     )
 
 
@@ -52,4 +53,6 @@ def host_rows(table: PageTable, hosts: Iterable[int], clock_offset: float) -> It
     at = table.hosts.at
     for host in hosts:
         counts = at.known[host], at.stored[host], at.failed[host], at.dynamic[host], at.body_bytes[host]
-        yield host, at.next_at[host] + clock_offset, *counts
+        wishes = at.crawl_delay[host], at.took[host], at.rest_seconds[host]
+        health = at.incident_at[host] + clock_offset, at.steps[host], at.trouble[host], at.flags[host]
+        yield host, at.next_at[host] + clock_offset, *counts, *wishes, *health

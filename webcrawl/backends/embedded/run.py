@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import secrets
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import apsw
 
 from webcrawl.backends.embedded.frontier import EmbeddedFrontier
+from webcrawl.backends.embedded.hosts import Hosts
 from webcrawl.backends.embedded.journal import ClaimJournal
 from webcrawl.backends.embedded.recovery import Recovered, recover
+from webcrawl.backends.embedded.robotsfiles import RobotsPolicy
 from webcrawl.backends.embedded.rules import Rules
 from webcrawl.backends.embedded.store import Store, check_mode, explain
 from webcrawl.backends.embedded.writer import FeedFile, Writer
+from webcrawl.core.backoff import BackoffPolicy
 from webcrawl.core.errors import RunError, StoreError
 from webcrawl.core.filters import Admission
-from webcrawl.core.politeness import HostPolicy
+from webcrawl.core.politeness import HostPolicy, Hours
 from webcrawl.core.strategies import Scorer
 from webcrawl.core.urls import CANONICAL_VERSION
 
@@ -42,6 +46,11 @@ class Plugs:
     admission: Admission
     policy: HostPolicy
     sync: str = "full"
+    own: HostPolicy = field(default_factory=lambda: HostPolicy(0.0))
+    is_own: Callable[[str], bool] = lambda name: False  # whether politeness is off for a host
+    backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
+    robots: RobotsPolicy | None = None  # None: nobody is asked for a robots.txt
+    quiet: tuple[Hours, ...] = ()
     on_ready: Callable[[], None] = lambda: None
     on_failure: Callable[[StoreError], None] = lambda error: None
 
@@ -70,15 +79,17 @@ class EmbeddedRun:
             self.store.set_meta(hash_seed=str(secrets.randbits(63) | 1), canonical_version=str(CANONICAL_VERSION))
         self.store.set_sync(plugs.sync)
         journal = ClaimJournal(self.directory / "claims.bin")
-        seed, delay = plugs.rules.random_seed, plugs.policy.delay_seconds
+        seed = plugs.rules.random_seed
         try:
-            self.recovered = recover(self.store, journal, plugs.scorer, seed, delay, now)
+            self.recovered = recover(self.store, journal, plugs.scorer, seed, plugs.policy, plugs.is_own, now)
         except (apsw.Error, OSError) as error:
             raise explain(self.store.path, error) from error
         self.writer = Writer(self.store, plugs.sync, plugs.on_failure)
         self.writer.settled_page = self.recovered.table.pages.count
         for number, path, settled in self.store.rows("SELECT id, path, settled_bytes FROM feeds"):
             self.writer.feeds[number] = FeedFile(number, Path(path), settled)
+        rng = random.Random(seed)
+        hosts = Hosts(self.recovered, plugs.policy, plugs.own, plugs.is_own, plugs.backoff, rng)
         self.frontier = EmbeddedFrontier(
             self.store,
             journal,
@@ -86,8 +97,10 @@ class EmbeddedRun:
             plugs.rules,
             plugs.scorer,
             plugs.admission,
-            plugs.policy,
+            hosts,
             self.recovered,
+            plugs.robots,
+            plugs.quiet,
             plugs.on_ready,
         )
         self._note_start(now)

@@ -6,10 +6,13 @@ Tables
               depth when found, kind (0 static, 1 dynamic), found_at, request (JSON of a spider's own request)
     records   one row per page that was visited, refused or changed: state, reason, visits, times, status, sizes,
               content hash, alias target, due_at, current depth and score, the commit that settled it
-              (Castillo 2004, §7.3.1)
+              (Castillo 2004, §7.3.1), what the page asked of robots (a JSON list; NULL: nothing)
     links     targets of a settled page as packed little-endian uint32 page ids: the truth the link graph is made from
-    hosts     one row per host: name, site, next_at (when it may be asked again), counts (Castillo 2004, §7.3.1)
-    refusals  links that got no row: how many per host (0: no row of its own) and reason
+    hosts     one row per host: name, site, next_at (when it may be asked again), counts (Castillo 2004, §7.3.1),
+              what it asked for (crawl_delay), how long its last answer took, the length of its rest, its troubles
+    robots    one row per origin: what its robots.txt answered, when it must be asked again, the file
+    refusals  links that got no row: how many per host (0: no row of its own) and reason; the host is the one that the
+              link leads to, for `nofollow` the one that asks
     feeds     output files and the length of each that is settled
     commits   the last thousand commits and the settled lengths of the feeds after each, as JSON
     suspects  pages that were under way when the process died, and how often
@@ -40,7 +43,7 @@ import numpy.typing as npt
 from webcrawl.core.columns import Array
 from webcrawl.core.errors import RunError, StoreError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 3
 FILE_NAME = "frontier.sqlite"
 ROWS_AT_ONCE = 50_000
 CACHE_KIB = 16_384  # of each of the two connections; pages are written in the order of their ids, so little is enough
@@ -53,11 +56,17 @@ CREATE TABLE records(page INTEGER PRIMARY KEY, state INTEGER NOT NULL, reason IN
     failures INTEGER NOT NULL, depth INTEGER NOT NULL, score REAL NOT NULL, due_at INTEGER NOT NULL,
     first_at REAL, last_at REAL, changes INTEGER NOT NULL DEFAULT 0, unchanged_seconds REAL NOT NULL DEFAULT 0,
     status INTEGER, mime TEXT, body_bytes INTEGER, text_bytes INTEGER, content_hash INTEGER,
-    latency_seconds REAL, total_seconds REAL, original INTEGER, settled_in INTEGER);
+    latency_seconds REAL, total_seconds REAL, original INTEGER, settled_in INTEGER, directives TEXT);
 CREATE TABLE links(page INTEGER PRIMARY KEY, targets BLOB NOT NULL);
 CREATE TABLE hosts(id INTEGER PRIMARY KEY, name TEXT NOT NULL, site TEXT NOT NULL, next_at REAL NOT NULL DEFAULT 0,
     known INTEGER NOT NULL DEFAULT 0, stored INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0,
-    dynamic INTEGER NOT NULL DEFAULT 0, body_bytes INTEGER NOT NULL DEFAULT 0, address TEXT, resolved_at REAL);
+    dynamic INTEGER NOT NULL DEFAULT 0, body_bytes INTEGER NOT NULL DEFAULT 0, address TEXT, resolved_at REAL,
+    crawl_delay REAL NOT NULL DEFAULT 0, took REAL NOT NULL DEFAULT 0, rest_seconds INTEGER NOT NULL DEFAULT 0,
+    incident_at REAL NOT NULL DEFAULT 0, steps INTEGER NOT NULL DEFAULT 0, trouble INTEGER NOT NULL DEFAULT 0,
+    flags INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE robots(origin TEXT PRIMARY KEY, page INTEGER NOT NULL, answer INTEGER NOT NULL, status INTEGER NOT NULL,
+    asked_at REAL NOT NULL, expires_at REAL NOT NULL, retry_at REAL NOT NULL, retries INTEGER NOT NULL,
+    unreachable_since REAL NOT NULL, digest INTEGER NOT NULL, body BLOB) WITHOUT ROWID;
 CREATE TABLE refusals(host INTEGER, reason INTEGER, count INTEGER NOT NULL, PRIMARY KEY(host, reason)) WITHOUT ROWID;
 CREATE TABLE feeds(id INTEGER PRIMARY KEY, uri TEXT NOT NULL UNIQUE, path TEXT NOT NULL, format TEXT NOT NULL,
     settled_bytes INTEGER NOT NULL, header TEXT);
@@ -66,6 +75,25 @@ CREATE TABLE suspects(page INTEGER PRIMARY KEY, crashes INTEGER NOT NULL);
 CREATE TABLE unfinished(page INTEGER PRIMARY KEY);
 CREATE TABLE starts(id INTEGER PRIMARY KEY, started_at REAL NOT NULL, ended_at REAL, reason TEXT, ledger TEXT);
 """
+
+# From each older version to the next, one transaction each.
+MIGRATIONS = {
+    1: """
+ALTER TABLE hosts ADD COLUMN crawl_delay REAL NOT NULL DEFAULT 0;
+ALTER TABLE hosts ADD COLUMN took REAL NOT NULL DEFAULT 0;
+ALTER TABLE hosts ADD COLUMN rest_seconds INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE hosts ADD COLUMN incident_at REAL NOT NULL DEFAULT 0;
+ALTER TABLE hosts ADD COLUMN steps INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE hosts ADD COLUMN trouble INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE hosts ADD COLUMN flags INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE robots(origin TEXT PRIMARY KEY, page INTEGER NOT NULL, answer INTEGER NOT NULL, status INTEGER NOT NULL,
+    asked_at REAL NOT NULL, expires_at REAL NOT NULL, retry_at REAL NOT NULL, retries INTEGER NOT NULL,
+    unreachable_since REAL NOT NULL, digest INTEGER NOT NULL, body BLOB) WITHOUT ROWID;
+""",
+    2: """
+ALTER TABLE records ADD COLUMN directives TEXT;
+""",
+}
 
 
 class Store:
@@ -121,6 +149,13 @@ class Store:
                 "Writing to it could lose data.",
                 "Upgrade webcrawl, or choose another directory with -s WEBCRAWL_DIR=DIR.",
             )
+        for version in range(found, SCHEMA_VERSION):
+            self._migrate(version)
+
+    def _migrate(self, version: int) -> None:
+        with self.writer:
+            self.writer.execute(MIGRATIONS[version])
+            self.writer.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(version + 1),))
 
     def meta(self, key: str) -> str | None:
         """One value of the run's description."""

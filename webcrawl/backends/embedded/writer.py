@@ -44,6 +44,7 @@ class Group:
     hosts: list[Row] = field(default_factory=list)
     host_updates: list[Row] = field(default_factory=list)
     refusals: list[Row] = field(default_factory=list)
+    robots: list[Row] = field(default_factory=list)
     outputs: dict[int, list[bytes]] = field(default_factory=dict)
     headers: list[Row] = field(default_factory=list)
     cleared: list[Row] = field(default_factory=list)
@@ -60,6 +61,7 @@ class Group:
             or self.changes
             or self.host_updates
             or self.refusals
+            or self.robots
             or self.outputs
             or self.done
         )
@@ -67,8 +69,9 @@ class Group:
 
 VISITED = """
 INSERT INTO records(page, state, reason, visits, failures, depth, score, due_at, first_at, last_at, status, mime,
-    body_bytes, text_bytes, content_hash, latency_seconds, total_seconds, original, settled_in)
-VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)
+    body_bytes, text_bytes, content_hash, latency_seconds, total_seconds, original, settled_in,
+    directives)
+VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)
 ON CONFLICT(page) DO UPDATE SET
     changes = changes + (excluded.status BETWEEN 200 AND 299 AND content_hash IS NOT excluded.content_hash
         AND content_hash IS NOT NULL),
@@ -79,7 +82,8 @@ ON CONFLICT(page) DO UPDATE SET
     first_at = ifnull(first_at, excluded.first_at), last_at = excluded.last_at, status = excluded.status,
     mime = excluded.mime, body_bytes = excluded.body_bytes, text_bytes = excluded.text_bytes,
     content_hash = excluded.content_hash, latency_seconds = excluded.latency_seconds,
-    total_seconds = excluded.total_seconds, original = excluded.original, settled_in = excluded.settled_in"""
+    total_seconds = excluded.total_seconds, original = excluded.original, settled_in = excluded.settled_in,
+    directives = excluded.directives"""
 
 CHANGED = """
 INSERT INTO records(page, state, reason, visits, failures, depth, score, due_at) VALUES(?,?,?,?,?,?,?,?)
@@ -87,7 +91,16 @@ ON CONFLICT(page) DO UPDATE SET state = excluded.state, reason = excluded.reason
     score = excluded.score, due_at = excluded.due_at"""
 
 HOST = """
-UPDATE hosts SET next_at = ?2, known = ?3, stored = ?4, failed = ?5, dynamic = ?6, body_bytes = ?7 WHERE id = ?1"""
+UPDATE hosts SET next_at = ?2, known = ?3, stored = ?4, failed = ?5, dynamic = ?6, body_bytes = ?7, crawl_delay = ?8,
+    took = ?9, rest_seconds = ?10, incident_at = ?11, steps = ?12, trouble = ?13, flags = ?14 WHERE id = ?1"""
+
+# A file that could not be had this time does not take the place of the one there is.
+ROBOTS = """
+INSERT INTO robots VALUES(?,?,?,?,?,?,?,?,?,?,?)
+ON CONFLICT(origin) DO UPDATE SET page = excluded.page, answer = excluded.answer, status = excluded.status,
+    asked_at = excluded.asked_at, expires_at = excluded.expires_at, retry_at = excluded.retry_at,
+    retries = excluded.retries, unreachable_since = excluded.unreachable_since, digest = excluded.digest,
+    body = ifnull(excluded.body, iif(excluded.answer = 0, body, NULL))"""
 
 REFUSAL = "INSERT INTO refusals VALUES(?,?,?) ON CONFLICT(host, reason) DO UPDATE SET count = count + excluded.count"
 
@@ -100,6 +113,7 @@ STATEMENTS = (
     ("links", "INSERT OR REPLACE INTO links VALUES(?,?)"),
     ("host_updates", HOST),
     ("refusals", REFUSAL),
+    ("robots", ROBOTS),
     ("headers", "UPDATE feeds SET header = ?2 WHERE id = ?1"),
     ("cleared", "DELETE FROM suspects WHERE page = ?"),
     ("unfinished", "INSERT OR IGNORE INTO unfinished VALUES(?)"),

@@ -6,7 +6,7 @@ verdicts are remembered per host. Rules that depend on what the crawl knows (dep
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from webcrawl.core.reasons import Reason
 
@@ -16,7 +16,9 @@ REMEMBERED_HOSTS = 100_000
 class Rule(Protocol):
     """What every rule offers."""
 
-    by_host: ClassVar[bool]
+    @property
+    def by_host(self) -> bool:
+        """Whether the host alone decides."""
 
     def refuse(self, url: str, host: str) -> Reason | None:
         """Why this URL is not taken, or None."""

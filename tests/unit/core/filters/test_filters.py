@@ -9,7 +9,6 @@ import pytest
 from webcrawl.core.errors import SettingError
 from webcrawl.core.filters import Admission
 from webcrawl.core.filters.patterns import ExcludePatterns, IncludePatterns, LengthLimit, compiled
-from webcrawl.core.filters.safety import AllowedPeers
 from webcrawl.core.filters.scope import scope_rules
 from webcrawl.core.reasons import Reason
 from webcrawl.core.urls import host_of
@@ -43,44 +42,6 @@ def test_scope(scope, url, is_taken):
 def test_a_scope_that_is_no_pattern_is_said():
     with pytest.raises(SettingError, match=r"-a scope=\(hosts is neither hosts, sites nor all.*Use one of the three"):
         scope_rules("(hosts", SEEDS)
-
-
-@pytest.mark.parametrize(
-    ("host", "is_allowed"),
-    [
-        ("example.org", True),
-        ("www.example.org", False),
-        ("a.test", True),
-        ("a.b.test", True),
-        ("test", False),
-        ("nottest", False),
-        ("127.0.0.1", True),
-        ("127.255.0.1", True),
-        ("128.0.0.1", False),
-        ("localhost", True),
-        ("[::1]", True),
-        ("[::2]", False),
-        ("10.0.0.7", True),
-        ("10.0.0.8", False),
-        ("evil127.0.0.1.org", False),
-    ],
-)
-def test_allowed_peers(host, is_allowed):
-    rule = AllowedPeers(("Example.org", ".test", "127.0.0.0/8", "::1", "10.0.0.7"))
-    assert rule.contains(host) is is_allowed
-    assert verdict([rule], f"http://{host}/") == (None if is_allowed else Reason.NOT_ALLOWED)
-
-
-def test_nothing_is_allowed_by_an_empty_list():
-    assert verdict([AllowedPeers(())], "http://127.0.0.1/") is Reason.NOT_ALLOWED
-
-
-def test_behind_a_proxy_the_proxy_is_the_peer():
-    rule = AllowedPeers(("127.0.0.0/8",), lambda scheme, host: "127.0.0.1" if scheme == "http" else None)
-    admission = Admission([rule])
-    assert admission.refuse("http://anywhere.org/", "anywhere.org") is None
-    assert admission.refuse("https://anywhere.org/", "anywhere.org") is Reason.NOT_ALLOWED, "https has no proxy here"
-    assert admission.refuse("http://anywhere.org/", "anywhere.org") is None
 
 
 def test_patterns_and_length():

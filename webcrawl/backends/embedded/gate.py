@@ -1,0 +1,208 @@
+"""The gate: what is asked about a page between its turn and its lease.
+
+A page whose host may be asked now is still held back if its host was given up, has all the pages it may have, or if
+its robots.txt says no, is not known yet or cannot be had. What happens then:
+    refused      the page is REFUSED with its reason, the host stays free
+    fetched      the robots.txt stands in front of the host's queue, the page goes back behind it
+    held         the file is being read from the store, or is on its way
+    postponed    the file cannot be had: the page rests until it is tried again
+Nothing here waits; `take_news` applies what threads have found since.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from webcrawl.backends.embedded.hosts import Hosts
+from webcrawl.backends.embedded.ready import ReadyPages, Text
+from webcrawl.backends.embedded.robotsfiles import DISALLOWED, FETCH, GO, LOAD, REST, Errand, RobotsFiles
+from webcrawl.core.columns import Array
+from webcrawl.core.frontier import ROBOTS_KIND, Report, RobotsAnswer
+from webcrawl.core.lifecycle import READY, Event, State
+from webcrawl.core.pagetable import GIVEN_UP, OWN, PageTable
+from webcrawl.core.reasons import Reason
+from webcrawl.core.robots import origin_of, robots_url
+from webcrawl.core.urls import host_of, key
+
+REVIVED_AT_ONCE = 1_000  # in one turn of the event loop
+
+AdmitRobots = Callable[[str, int, int, bytes, float], None]  # url, key, host, request, now: a row that is ready
+
+
+class Gate:
+    """Lets pages through, or sees to what must come first."""
+
+    def __init__(
+        self,
+        table: PageTable,
+        hosts: Hosts,
+        ready: ReadyPages,
+        files: RobotsFiles | None,
+        pages_per_host: int,
+        hash_seed: int,
+        note_change: Callable[[int], None],
+        admit_robots: AdmitRobots,
+    ) -> None:
+        self._table, self._hosts, self._ready, self._files = table, hosts, ready, files
+        self._pages_per_host, self._hash_seed = pages_per_host, hash_seed
+        self._note_change, self._admit_robots = note_change, admit_robots
+        self._held: dict[str, list[tuple[int, int, Text]]] = {}
+        self._waiting: set[int] = set()  # held pages whose hosts wait with them
+        self._found: deque[Array] = deque()
+        self._reviving = 0
+        self.next_due = math.inf  # of pages postponed here
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether threads are reading something that makes pages ready."""
+        return bool(self._waiting) or bool(self._reviving)
+
+    # ------------------------------------------------------------------------------------------------ before a lease
+
+    def lets_through(self, page: int, host: int, text: Text, now: float) -> bool:
+        """Whether this page may be leased now; if not, it is dealt with and its host is free again."""
+        flags, kind = self._table.hosts.at.flags[host], self._table.pages.at.kind[page]
+        if flags & GIVEN_UP:
+            if kind == ROBOTS_KIND:
+                self._abandon(text, now)
+            return self._refuse(page, host, text, Reason.HOST_GIVEN_UP, now)
+        if kind == ROBOTS_KIND:
+            return True
+        if self._pages_per_host and self._host_is_done(host):
+            return self._refuse(page, host, text, Reason.HOST_LIMIT, now)
+        if self._files is None or flags & OWN:
+            return True
+        answer = self._files.check(text[0], host, now)
+        if answer == GO:
+            return True
+        if answer == DISALLOWED:
+            return self._refuse(page, host, text, Reason.ROBOTS, now)
+        if answer == REST:
+            return self._postpone(page, host, text, now)
+        if answer == FETCH:
+            return self._fetch_first(page, host, text, now)
+        return self._hold(page, host, text, answer == LOAD, now)
+
+    def _host_is_done(self, host: int) -> bool:
+        under_way = self._ready.working.hosts[host].under_way - 1
+        return bool(self._table.hosts.at.stored[host] + under_way >= self._pages_per_host)
+
+    def _refuse(self, page: int, host: int, text: Text, reason: Reason, now: float) -> bool:
+        self._table.move(page, Event.REFUSE, reason)
+        self._note_change(page)
+        self._ready.remember(page, text)
+        self._ready.release(host, now)
+        return False
+
+    def _postpone(self, page: int, host: int, text: Text, now: float) -> bool:
+        assert self._files is not None
+        due = math.ceil(self._files.retry_at(text[0]))
+        self._table.move(page, Event.POSTPONE, Reason.ROBOTS_UNREACHABLE)
+        self._table.pages.at.due[page] = due
+        self.next_due = min(self.next_due, float(due))
+        self._note_change(page)
+        self._ready.remember(page, text)
+        self._ready.release(host, now)
+        return False
+
+    def _fetch_first(self, page: int, host: int, text: Text, now: float) -> bool:
+        assert self._files is not None
+        origin = origin_of(text[0])
+        self._files.begin(origin)
+        self._want(robots_url(text[0]), host, Errand(origin, host), now)
+        self._ready.put_back(page, host, text, now)
+        self._ready.release(host, now)
+        return False
+
+    def _hold(self, page: int, host: int, text: Text, is_read: bool, now: float) -> bool:
+        """The page waits. Its host waits with it while a file is read; while one is fetched the host stays free: it may
+        be the one that is asked."""
+        assert self._files is not None
+        self._ready.hold(page)
+        self._held.setdefault(origin_of(text[0]), []).append((page, host, text))
+        if is_read:
+            self._files.load(text[0])
+            self._waiting.add(page)
+        else:
+            self._ready.release(host, now)
+        return False
+
+    # ------------------------------------------------------------------------------------------------ robots.txt files
+
+    def _want(self, url: str, host: int, errand: Errand, now: float) -> None:
+        """Put the request for a robots.txt in front of its host's queue."""
+        number = key(f"robots {errand.origin} {errand.hops} {url}", self._hash_seed)
+        page = self._table.page_ids.get(number)
+        if not page:
+            self._admit_robots(url, number, host, errand.to_bytes(), now)
+            return
+        at = self._table.pages.at
+        if at.state[page] in (State.RESTING, State.STORED, State.REFUSED, State.GONE):
+            at.due[page] = 0
+            self._table.move(page, Event.FALL_DUE)
+            self._ready.put_first(page, (url, errand.to_bytes()), now)
+            self._note_change(page)
+        elif at.state[page] == READY and not at.working[page]:
+            self._ready.fetch_in(page, (url, errand.to_bytes()), now)
+
+    def settled(self, report: Report, now: float) -> Report:
+        """The report of a robots.txt, with what becomes of its row; pages that waited for it go on."""
+        assert self._files is not None and report.lease.request is not None
+        end = self._files.settle(report.lease, report.robots or RobotsAnswer(), now)
+        errand = Errand.from_bytes(report.lease.request)
+        self._hosts.changed.add(errand.host)
+        if end.redirect:
+            host = self._hosts.id_of(host_of(end.redirect))
+            self._want(end.redirect, host, Errand(errand.origin, errand.host, errand.hops + 1), now)
+        else:
+            self._let_go(errand.origin, now)
+        if end.has_changed:
+            self._revive(errand.host)
+        return replace(report, event=end.event, reason=end.reason, due_at=0.0)
+
+    def _abandon(self, text: Text, now: float) -> None:
+        """A robots.txt will not be fetched: whoever waits for it is asked about anew."""
+        assert self._files is not None and text[1] is not None
+        origin = Errand.from_bytes(text[1]).origin
+        self._files.abandon(origin, now)
+        self._let_go(origin, now)
+
+    def _let_go(self, origin: str, now: float) -> None:
+        for page, host, text in self._held.pop(origin, ()):
+            self._ready.put_back(page, host, text, now)
+            if page in self._waiting:
+                self._waiting.remove(page)
+                self._ready.release(host, now)
+
+    # ------------------------------------------------------------------------------------------------ news from threads
+
+    def take_news(self, now: float) -> None:
+        """Files that were read, and pages that a changed file brings back."""
+        if self._files is not None and self._waiting:
+            for origin in self._files.take_loaded():
+                self._let_go(origin, now)
+        while self._found:
+            pages = self._found.popleft()
+            if pages.size > REVIVED_AT_ONCE:
+                self._found.appendleft(pages[REVIVED_AT_ONCE:])
+                self._bring_back(pages[:REVIVED_AT_ONCE].tolist())
+                return
+            self._bring_back(pages.tolist())
+            self._reviving -= 1
+
+    def _revive(self, host: int) -> None:
+        assert self._files is not None
+        files = self._files
+        self._reviving += 1
+        self._ready.refill.call(lambda: self._found.append(files.refused_pages(host)))
+
+    def _bring_back(self, pages: list[int]) -> None:
+        at = self._table.pages.at
+        for page in pages:
+            if at.state[page] == State.REFUSED and at.reason[page] == Reason.ROBOTS:
+                self._table.move(page, Event.FALL_DUE)
+                self._ready.put_outside(page, at.host[page], is_wanted=True)
+                self._note_change(page)
