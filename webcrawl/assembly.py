@@ -17,21 +17,22 @@ from urllib.parse import urlsplit
 
 import apsw
 
-from webcrawl.backends.embedded import EmbeddedFrontier, EmbeddedRun, Plugs, RobotsPolicy, Rules
-from webcrawl.backends.embedded.store import explain
-from webcrawl.core import config
+from webcrawl.backends.embedded import EmbeddedFrontier, EmbeddedRun, Plugs, RobotsPolicy, Rules, Wishes, read_rules
+from webcrawl.backends.embedded.store import FILE_NAME, explain
+from webcrawl.core import config, controls
 from webcrawl.core.backoff import BackoffPolicy
 from webcrawl.core.errors import RunError, SettingError, StoreError
 from webcrawl.core.filters import Admission, Rule
-from webcrawl.core.filters.optout import OptOut, parse_optout
+from webcrawl.core.filters.optout import CurrentOptOut, OptOut, parse_optout
 from webcrawl.core.filters.patterns import ExcludePatterns, IncludePatterns, LengthLimit, compiled
 from webcrawl.core.filters.safety import AllowedPeers
 from webcrawl.core.filters.scope import scope_rules
-from webcrawl.core.names import Dns
-from webcrawl.core.politeness import HostPolicy, RetryPolicy, hours
+from webcrawl.core.names import Addresses, Dns
+from webcrawl.core.politeness import HostPolicy, RetryPolicy, hours, pages_in_visit
 from webcrawl.core.reasons import Reason
 from webcrawl.core.strategies import names as strategy_names
 from webcrawl.core.strategies import strategy
+from webcrawl.core.turns import Sharing, group_rule
 from webcrawl.core.urls import host_of, origin_of
 
 
@@ -71,11 +72,22 @@ class Crawl:
     admission: Admission
     peers: AllowedPeers
     is_resumed: bool
+    scope: str
+    seeds: list[str]  # of all sessions
+    optout: CurrentOptOut | None
 
     @property
     def frontier(self) -> EmbeddedFrontier:
         """What may be fetched next."""
         return self.run.frontier
+
+    def widen(self, seeds: Iterable[str]) -> None:
+        """More seeds for a crawl that is under way: it is about them too, now and after a restart."""
+        added = list(seeds)
+        self.seeds = list(dict.fromkeys([*self.seeds, *added]))
+        self.peers.except_origins(map(origin_of, added))
+        self.admission.renew(_url_rules(self.choices, self.scope, self.seeds, self.peers, self.optout))
+        self.frontier.group.meta.append(("seeds", json.dumps(self.seeds)))
 
 
 def load_choices(settings: Any, names: Iterable[str]) -> Choices:
@@ -100,18 +112,21 @@ def assemble(
     choices: Choices,
     purpose: Purpose,
     root: Path,
+    addresses: Addresses,
     now: float,
     on_ready: Callable[[], None],
     on_failure: Callable[[StoreError], None],
 ) -> Crawl:
     """Open the run and make its frontier; the seeds are not offered yet."""
     _check_contact(_peers(choices, purpose.seeds), purpose.seeds)
-    directory = Path(choices.run.directory) if choices.run.directory else root / "data" / "runs" / purpose.spider
+    directory = Path(choices.run.directory) if choices.run.directory else default_directory(root, purpose.spider)
     run = EmbeddedRun(directory.absolute())
     try:
         is_resumed = _check_purpose(run, purpose)
-        peers = _peers(choices, [*_known_seeds(run), *purpose.seeds])
-        admission = Admission(_url_rules(choices, purpose, run, peers))
+        seeds = [*_known_seeds(run), *purpose.seeds]
+        peers = _peers(choices, seeds)
+        optout = CurrentOptOut(read_optout(choices.safety.optout_file)) if choices.safety.optout_file else None
+        admission = Admission(_url_rules(choices, purpose.scope, seeds, peers, optout))
         plugs = Plugs(
             rules=_rules(choices),
             scorer=strategy(choices.frontier.strategy),
@@ -121,8 +136,12 @@ def assemble(
             own=HostPolicy(0.0, choices.politeness.off_connections),
             is_own=_never if choices.politeness.is_on else lambda name: peers.is_own(f"http://{name}/", name),
             backoff=BackoffPolicy(**vars(choices.backoff)),
+            pages_per_visit=dict(pages_in_visit(text) for text in choices.politeness.pages_per_visit),
             robots=_robots_policy(choices, peers),
             quiet=tuple(hours(text) for text in choices.politeness.quiet_hours),
+            sharing=_sharing(choices.politeness),
+            addresses=addresses,
+            wishes=Wishes(optout, lambda name: peers.is_own(f"http://{name}/", name)),
             on_ready=on_ready,
             on_failure=on_failure,
         )
@@ -133,7 +152,23 @@ def assemble(
             raise explain(run.store.path, error) from error
         raise
     retry = RetryPolicy(choices.retry.times, choices.retry.delay_seconds)
-    return Crawl(run, choices, retry, admission, peers, is_resumed)
+    seeds = list(dict.fromkeys(seeds))
+    return Crawl(run, choices, retry, admission, peers, is_resumed, purpose.scope, seeds, optout)
+
+
+def default_directory(root: Path, spider: str) -> Path:
+    """Where a spider's run is kept unless WEBCRAWL_DIR says otherwise."""
+    return root / "data" / "runs" / spider
+
+
+def stored_controls(directory: Path) -> controls.Rules:
+    """What `scrapy control` has set for a run, which may be at work in another process."""
+    if not (directory / FILE_NAME).exists():
+        raise RunError(f"{directory} holds no run.", "", "Name the directory of a crawl with -s WEBCRAWL_DIR=DIR.")
+    try:
+        return read_rules(directory)
+    except apsw.Error as error:
+        raise explain(directory / FILE_NAME, error) from error
 
 
 def _rules(choices: Choices) -> Rules:
@@ -172,17 +207,24 @@ def _robots_policy(choices: Choices, peers: AllowedPeers) -> RobotsPolicy:
     )
 
 
+def _sharing(politeness: config.Politeness) -> Sharing:
+    groups = tuple(group_rule(text) for text in politeness.groups)
+    return Sharing(politeness.address_delay_seconds, politeness.site_delay_seconds, groups)
+
+
 def _never(name: str) -> bool:
     """Politeness is on for everybody."""
     return False
 
 
-def _url_rules(choices: Choices, purpose: Purpose, run: EmbeddedRun, peers: AllowedPeers) -> list[Rule]:
+def _url_rules(
+    choices: Choices, scope: str, seeds: list[str], peers: AllowedPeers, optout: CurrentOptOut | None
+) -> list[Rule]:
     limits = choices.limits
     rules: list[Rule] = [peers]
-    if choices.safety.optout_file:
-        rules.append(read_optout(choices.safety.optout_file))
-    rules += scope_rules(purpose.scope, [*_known_seeds(run), *purpose.seeds])
+    if optout is not None:
+        rules.append(optout)
+    rules += scope_rules(scope, seeds)
     if limits.url_length:
         rules.append(LengthLimit(limits.url_length))
     if limits.exclude:
@@ -194,7 +236,7 @@ def _url_rules(choices: Choices, purpose: Purpose, run: EmbeddedRun, peers: Allo
 
 def _peers(choices: Choices, seeds: Iterable[str]) -> AllowedPeers:
     origins = frozenset(map(origin_of, seeds))
-    return AllowedPeers(choices.safety.allow, _proxy_finder(), origins, has_contact=bool(choices.run.contact))
+    return AllowedPeers(choices.safety.allow, proxy_finder(), origins, has_contact=bool(choices.run.contact))
 
 
 def _check_contact(peers: AllowedPeers, seeds: tuple[str, ...]) -> None:
@@ -224,7 +266,7 @@ def read_optout(path: str) -> OptOut:
     return parse_optout(text, path)
 
 
-def _proxy_finder() -> Callable[[str, str], str | None]:
+def proxy_finder() -> Callable[[str, str], str | None]:
     """Answers the host of the environment's proxy, as Scrapy's HttpProxyMiddleware chooses it; None: no proxy."""
     proxies = urllib.request.getproxies()
 

@@ -30,7 +30,8 @@ from xxhash import xxh3_64_intdigest
 
 from webcrawl import engine as scrapy_engine
 from webcrawl import oneline
-from webcrawl.assembly import Choices, Crawl, Purpose, assemble, load_choices
+from webcrawl.addresses import AddressBook
+from webcrawl.assembly import Choices, Crawl, Purpose, assemble, load_choices, proxy_finder
 from webcrawl.clock import Clock
 from webcrawl.core.errors import RunError, SettingError
 from webcrawl.core.frontier import IN_MEMORY, ROBOTS_KIND, Empty, Lease, Offer, Report, Visit
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from webcrawl.core.errors import StoreError
+    from webcrawl.core.names import Resolution
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +96,7 @@ class FrontierScheduler(BaseScheduler):
         self.crawl: Crawl
         self.started_at = self.clock.now()
         self.pages_at_start = 0
+        self.is_closed = False
         self._settlements: dict[Request, Settlement] = {}
         self._requests_in_memory: dict[int, Request] = {}
         self._unfiltered = 0
@@ -115,17 +118,27 @@ class FrontierScheduler(BaseScheduler):
         found = getattr(spider, "purpose", None)  # a spider may have an attribute of that name for itself
         self._purpose = found if isinstance(found, Purpose) else Purpose(spider.name)
         root = Path(closest_scrapy_cfg()).parent if closest_scrapy_cfg() else Path.cwd()
+        addresses = AddressBook(proxy_finder(), self.clock.now)
         try:
             self.crawl = assemble(
-                self.choices, self._purpose, root, self.clock.now(), self._wake_from_thread, self._failed_in_thread
+                self.choices,
+                self._purpose,
+                root,
+                addresses,
+                self.clock.now(),
+                self._wake_from_thread,
+                self._failed_in_thread,
             )
         except OSError as error:
             raise RunError(
                 f"The run directory cannot be used: {error}.", "", "Choose another one with -s WEBCRAWL_DIR=DIR."
             ) from error
         self._frontier = self.crawl.frontier
-        self._resolver = CachingResolver(self.choices.dns, clock=self.clock.now, on_broken=self._names_are_broken)
+        self._resolver = CachingResolver(
+            self.choices.dns, clock=self.clock.now, on_change=self._moved, on_broken=self._names_are_broken
+        )
         setattr(self.crawler, "webcrawl_resolver", self._resolver)  # noqa: B010  asked by handlers/
+        addresses.open(self._resolver, self._resolved)
         setattr(self.crawler, "webcrawl_check_address", self.crawl.peers.check_address)  # noqa: B010  asked by handlers/
         self.pages_at_start = self._frontier.counts().pages
 
@@ -143,6 +156,7 @@ class FrontierScheduler(BaseScheduler):
 
     def close(self, reason: str) -> None:
         """Write everything that is settled; the run can be resumed."""
+        self.is_closed = True
         for timer in (self._timer, self._commit_timer, self._limit_timer):
             if timer is not None:
                 timer.cancel()
@@ -252,7 +266,7 @@ class FrontierScheduler(BaseScheduler):
         """Whether the crawl should stay open; asked only when nothing is under way in the engine."""
         if self._stop_reason:
             return False
-        if self.choices.run.forever or self._frontier.under_way or self._frontier.is_selecting or self._disk_is_behind:
+        if self.choices.run.forever or self._frontier.is_busy or self._disk_is_behind:
             return True
         now = self.clock.now()
         return self._frontier.next_instant(now) <= now + self.choices.run.end_wait_seconds
@@ -382,12 +396,24 @@ class FrontierScheduler(BaseScheduler):
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake_again)
 
+    def wake(self) -> None:
+        """Something has changed beside the engine: pages may be ready, rows wait to be written."""
+        self._commit_soon()
+        self._wake_again()
+
     def _wake_again(self) -> None:
         if hasattr(self, "_engine"):
             scrapy_engine.wake(self._engine)
 
     def _failed_in_thread(self, error: StoreError) -> None:
         self._loop.call_soon_threadsafe(self._stop, "store_failed", str(error))
+
+    def _resolved(self, host: str, failure: Reason) -> None:
+        self._frontier.note_resolved(host, failure, self.clock.now())
+        self._wake_again()
+
+    def _moved(self, resolution: Resolution) -> None:
+        self._frontier.note_addresses(resolution.host, resolution.addresses, self.clock.now())
 
     def _names_are_broken(self, sentence: str) -> None:
         self._stop("dns_broken", sentence)

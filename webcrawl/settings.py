@@ -39,6 +39,8 @@ DOWNLOAD_WARNSIZE = 0
 DOWNLOADER_MIDDLEWARES_BASE = {
     **default_settings.DOWNLOADER_MIDDLEWARES_BASE,
     "webcrawl.middlewares.outcome.OutcomeMiddleware": 20,
+    "webcrawl.middlewares.robots.RobotsMiddleware": 990,  # nearest to the network: redirects ask for their own turn
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,  # the frontier, and RobotsMiddleware
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,  # a page that failed rests in the frontier
 }
 EXTENSIONS_BASE = {
@@ -50,6 +52,7 @@ EXTENSIONS_BASE = {
     "webcrawl.extensions.progress.Progress": 0,
     "scrapy.extensions.logstats.LogStats": None,  # Progress
     "webcrawl.extensions.summary.Summary": 0,
+    "webcrawl.extensions.control.Control": 0,
 }
 STATS_DUMP = False  # Summary says it in words; `-s STATS_DUMP=True` shows Scrapy's own figures
 FEED_EXPORT_ENCODING = "utf-8"

@@ -155,14 +155,7 @@ class WebSpider(Spider):
         visit, obeyed = settlement.visit, self._obeyed
         assert visit is not None
         visit.content_hash = xxh3_64_intdigest(response.body) >> 1
-        asked = self._asked(response, settlement, parsed)
-        words = asked.words()
-        if words:
-            visit.directives = json.dumps(words)
-        if parsed is not None:
-            visit.text_bytes = len(parsed.text)
-            settlement.links = self._followed(parsed, asked)
-            settlement.nofollow_links = len(parsed.links) - len(settlement.links)
+        asked, words = self._note_wishes(response, settlement, parsed)
         if asked.noindex and obeyed.noindex == "obey":
             assert settlement.outcome is not None
             settlement.outcome = settlement.outcome._replace(reason=Reason.NOINDEX)
@@ -172,6 +165,22 @@ class WebSpider(Spider):
             _describe(page, parsed, has_text=not (asked.noarchive and obeyed.noarchive == "obey"))
         return (page,)
 
+    def _note_wishes(
+        self, response: Response, settlement: Settlement, parsed: ParsedPage | None
+    ) -> tuple[Directives, list[str]]:
+        """What the page asks of robots goes into its record; links that it does not want followed are not offered."""
+        visit = settlement.visit
+        assert visit is not None
+        asked = self._asked(response, settlement, parsed)
+        words = asked.words() if asked is not NONE else []
+        if words:
+            visit.directives = json.dumps(words)
+        if parsed is not None:
+            visit.text_bytes = len(parsed.text)
+            settlement.links = self._followed(parsed, asked)
+            settlement.nofollow_links = len(parsed.links) - len(settlement.links)
+        return asked, words
+
     def _asked(self, response: Response, settlement: Settlement, parsed: ParsedPage | None) -> Directives:
         metas = parsed.metas if parsed is not None else ()
         if DIRECTIVE_HEADERS.isdisjoint(response.headers):
@@ -180,7 +189,7 @@ class WebSpider(Spider):
             return page_directives(self._token, metas, (), settlement.signals)
         headers = [
             (name.decode(), value.decode("latin-1"))
-            for name in DIRECTIVE_HEADERS.intersection(response.headers)
+            for name in sorted(DIRECTIVE_HEADERS.intersection(response.headers))
             for value in response.headers.getlist(name)
         ]
         return page_directives(self._token, metas, headers, settlement.signals)

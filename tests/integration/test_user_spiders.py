@@ -13,6 +13,7 @@ import pytest
 
 from tests.integration import user_spiders
 from tests.integration.crawling import (
+    LATE_NOTE_SECONDS,
     OWN_WEB,
     Asked,
     Crawled,
@@ -25,6 +26,7 @@ from tests.integration.crawling import (
     moved,
     page,
     serving,
+    shortest_pauses,
     start,
 )
 
@@ -211,6 +213,26 @@ def test_requests_beside_the_scheduler_do_not_disturb(driver: Driver, site: Site
     ]
     _, same = crawl(driver, site, tmp_path, "Media")
     assert same == items
+
+
+def test_requests_beside_the_scheduler_keep_pauses_and_robots(driver: Driver, tmp_path: Path) -> None:
+    """Also while their page is being worked on; what robots.txt forbids is not asked for."""
+
+    def closed(asked: Asked) -> Reply:
+        robots = Reply(b"User-agent: *\nDisallow: /missing\n", kind="text/plain")
+        return robots if asked.target == "/robots.txt" else answer(asked)
+
+    with serving(closed) as site:
+        polite: dict[str, Any] = {"WEBCRAWL_POLITENESS": "on", "WEBCRAWL_POLITENESS_DELAY_SECONDS": 1}
+        _, items = crawl(driver, site, tmp_path, "Media", **polite, WEBCRAWL_POLITENESS_DELAY_FACTOR=0)
+        assert sorted(item["url"] for item in items) == [
+            f"{ONE}/image?of=a",
+            f"{ONE}/image?of=b",
+            *[f"{ONE}/plain2"] * 2,
+        ]
+        assert not [url for url in site.urls if "missing" in url]
+        assert site.urls.count(f"{ONE}/robots.txt") == 1
+        assert min(shortest_pauses(site.asked).values()) >= 1.0 - LATE_NOTE_SECONDS
 
 
 def test_odd_requests(driver: Driver, site: Site, tmp_path: Path) -> None:

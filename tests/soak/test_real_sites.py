@@ -88,6 +88,8 @@ def crawl(server: RunningServer, seeds: list[str], work: Path) -> list[str]:
         *(sys.executable, "-m", "scrapy", "crawl", "web", "-a", f"seeds={work / 'seeds.txt'}", "-a", "scope=hosts"),
         *("-s", f"WEBCRAWL_DIR={work / 'run'}", "-s", "WEBCRAWL_POLITENESS=off", "-s", "WEBCRAWL_RETRY_TIMES=0"),
         *("-s", "WEBCRAWL_LIMIT_URLS_PER_HOST=0", "-s", "WEBCRAWL_SAFETY_ALLOW=127.0.0.0/8"),
+        *("-s", "WEBCRAWL_DIRECTIVES_NOFOLLOW=ignore", "-s", "WEBCRAWL_DIRECTIVES_REL="),  # the walk takes all links
+        *("-s", "WEBCRAWL_DIRECTIVES_NOINDEX=ignore"),
         *("-O", str(work / "feed.jsonl")),
     ]
     environment = {name: value for name, value in os.environ.items() if name.lower() != "no_proxy"}

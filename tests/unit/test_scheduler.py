@@ -25,7 +25,8 @@ class Frontier:
         self.under_way = 0
         self.stored = 0
         self.body_bytes = 0
-        self.is_selecting = False
+        self.is_busy = False
+        self.has_unwritten_rows = False
         self.instant = math.inf
         self.reports: list[Any] = []
 

@@ -6,15 +6,17 @@ records them anew, from a server of its own: `python tests/unit/test_webspider.p
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import vcr  # type: ignore[import-untyped]
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse
 from scrapy.settings import Settings
 
@@ -26,6 +28,7 @@ from webcrawl.core.frontier import Lease, Visit  # noqa: E402
 from webcrawl.core.lifecycle import Event  # noqa: E402
 from webcrawl.core.outcomes import Outcome  # noqa: E402
 from webcrawl.core.reasons import Reason  # noqa: E402
+from webcrawl.items import Page  # noqa: E402
 from webcrawl.settlement import CURRENT, Settlement  # noqa: E402
 from webcrawl.speed import SPIDER_SETTINGS  # noqa: E402
 from webcrawl.webspider import WebSpider  # noqa: E402
@@ -81,7 +84,8 @@ def test_its_links_go_to_the_frontier_and_a_copy_to_the_feed(
     spider: WebSpider, response: HtmlResponse, settlement: Settlement
 ) -> None:
     (page,) = spider.parse(response)
-    assert list(settlement.links) == [f"{ORIGIN}/library/next.html", f"{ORIGIN}/login"]
+    assert list(settlement.links) == [f"{ORIGIN}/library/next.html"]
+    assert settlement.nofollow_links == 1
     assert [(link["anchor"], link["rel"]) for link in page.links] == [("Next", ""), ("Log in", "nofollow")]
     assert settlement.visit is not None and settlement.visit.content_hash > 0
 
@@ -115,6 +119,145 @@ def test_a_redirect_is_an_alias_or_lost(
     finally:
         CURRENT.reset(token)
     assert (settlement.redirect, settlement.outcome) == (redirect, outcome)
+
+
+# ------------------------------------------------------------------------------------------------ what pages ask
+
+
+class Answered(NamedTuple):
+    """What became of an answer."""
+
+    pages: list[Page]
+    settlement: Settlement
+
+    @property
+    def record(self) -> list[str]:
+        assert self.settlement.visit is not None
+        return json.loads(self.settlement.visit.directives or "[]")  # type: ignore[no-any-return]
+
+    @property
+    def reason(self) -> Reason:
+        assert self.settlement.outcome is not None
+        return self.settlement.outcome.reason
+
+
+HTML = '<title>T</title><meta name="{}" content="{}"><p>Text</p><a href="/a">A</a><a rel="UGC noopener" href="/b">B</a>'
+PDF = {"Content-Type": "application/pdf"}
+
+
+def answered(
+    meta: str = "",
+    headers: Mapping[str, str | list[str]] | None = None,
+    signals: tuple[str, ...] = (),
+    name: str = "robots",
+    **settings: Any,
+) -> Answered:
+    """A page with a meta element, or a PDF if the headers say so."""
+    spider = WebSpider.from_crawler(Crawler(WebSpider, Settings(settings)), seeds=f"{ORIGIN}/")
+    url, body = f"{ORIGIN}/page", HTML.format(name, meta).encode()
+    response = HtmlResponse(url, headers=headers, body=body, encoding="utf-8")
+    settlement = Settlement(Lease(1, 1, url, 2, 0, 0.5, 0, 0, 0.0, None), Request(url))
+    mime = str((headers or {}).get("Content-Type", "text/html"))
+    settlement.visit = Visit(1_000_000_000.0, 200, mime, len(body))
+    settlement.outcome = Outcome(Event.STORE, Reason.NONE)
+    settlement.signals = signals
+    token = CURRENT.set(settlement)
+    try:
+        return Answered(list(spider.parse(response)), settlement)
+    finally:
+        CURRENT.reset(token)
+
+
+def test_a_page_that_asks_nothing() -> None:
+    found = answered("index, follow")
+    (page,) = found.pages
+    assert (page.directives, page.text, found.record, found.reason) == ([], "Text\n\nAB", [], Reason.NONE)
+    assert list(found.settlement.links) == [f"{ORIGIN}/a"]
+    assert found.settlement.nofollow_links == 1
+
+
+@pytest.mark.parametrize("meta", ["nofollow", "FOLLOW, NoFollow"])
+def test_no_link_of_a_page_that_says_nofollow_is_offered(meta: str) -> None:
+    found = answered(meta)
+    (page,) = found.pages
+    assert (list(found.settlement.links), found.settlement.nofollow_links) == ([], 2)
+    assert [link["url"] for link in page.links] == [f"{ORIGIN}/a", f"{ORIGIN}/b"]
+    assert page.directives == found.record == ["nofollow"]
+    ignored = answered(meta, WEBCRAWL_DIRECTIVES_NOFOLLOW="ignore")
+    assert (list(ignored.settlement.links), ignored.record) == ([f"{ORIGIN}/a"], ["nofollow"])
+
+
+@pytest.mark.parametrize(
+    ("rel", "taken"),
+    [("nofollow", "ab"), ("UGC", "a"), ("sponsored, ugc", "a"), ("noopener", "a"), ("", "ab"), ([], "ab")],
+)
+def test_which_rel_is_heeded_can_be_chosen(rel: object, taken: str) -> None:
+    found = answered(WEBCRAWL_DIRECTIVES_REL=rel)
+    assert list(found.settlement.links) == [f"{ORIGIN}/{name}" for name in taken]
+    assert found.settlement.nofollow_links == 2 - len(taken)
+
+
+def test_a_page_that_says_noindex_is_recorded_and_gives_no_item() -> None:
+    found = answered("noindex")
+    assert (found.pages, found.record, found.reason) == ([], ["noindex"], Reason.NOINDEX)
+    assert list(found.settlement.links) == [f"{ORIGIN}/a"]
+    assert found.settlement.visit is not None
+    assert found.settlement.visit.content_hash and found.settlement.visit.text_bytes
+    (page,) = answered("noindex", WEBCRAWL_DIRECTIVES_NOINDEX="ignore").pages
+    assert (page.directives, page.text) == (["noindex"], "Text\n\nAB")
+
+
+def test_of_a_page_that_says_noarchive_no_text_is_kept() -> None:
+    (page,) = answered("nocache").pages
+    assert (page.text, page.title, page.directives) == ("", "T", ["noarchive"])
+    assert [(link["url"], link["anchor"]) for link in page.links] == [(f"{ORIGIN}/a", ""), (f"{ORIGIN}/b", "")]
+    (page,) = answered("noarchive", WEBCRAWL_DIRECTIVES_NOARCHIVE="ignore").pages
+    assert (page.text, page.links[0]["anchor"], page.directives) == ("Text\n\nAB", "A", ["noarchive"])
+
+
+@pytest.mark.parametrize(
+    ("headers", "asked"),
+    [
+        ({"X-Robots-Tag": "noarchive"}, ["noarchive"]),
+        ({"x-robots-tag": ["noarchive", "webcrawl: nofollow"]}, ["nofollow", "noarchive"]),
+        ({"X-Robots-Tag": ["googlebot: noindex, nofollow"]}, []),
+        ({"TDM-Reservation": "1", "tdm-policy": "https://a/p"}, ["tdm-policy: https://a/p", "tdm-reservation: 1"]),
+        (
+            {"Content-Signal": "ai-train=no", "Content-Usage": "a=n"},
+            ["content-signal: ai-train=no", "content-usage: a=n"],
+        ),
+        ({"X-Robots-Tag": b"no\xefndex"}, ["noïndex"]),
+    ],
+)
+def test_headers_count_too(headers: dict[str, Any], asked: list[str]) -> None:
+    found = answered(headers=headers)
+    (page,) = found.pages
+    assert page.directives == found.record == asked
+
+
+def test_headers_and_meta_elements_add_up_and_what_forbids_wins() -> None:
+    found = answered("index, nofollow", {"X-Robots-Tag": "noindex, follow"})
+    assert (found.pages, found.record) == ([], ["noindex", "nofollow"])
+    assert list(found.settlement.links) == []
+
+
+def test_a_file_that_is_no_page_is_asked_for_its_headers() -> None:
+    assert answered("noindex", PDF).pages, "what looks like a meta element there is none"
+    found = answered("", {**PDF, "X-Robots-Tag": "noindex"})
+    assert (found.pages, found.record, found.reason) == ([], ["noindex"], Reason.NOINDEX)
+
+
+def test_we_are_addressed_by_our_own_name() -> None:
+    assert answered("noindex", name="WebCrawl").pages == []
+    assert answered("noindex", name="webcrawl", WEBCRAWL_AGENT="mybot").pages
+    assert answered("noindex", name="mybot", WEBCRAWL_AGENT="mybot").pages == []
+    assert answered(headers={"X-Robots-Tag": "MyBot: noindex"}, WEBCRAWL_AGENT="mybot").pages == []
+
+
+def test_what_the_robots_txt_says_of_uses_is_kept_with_the_page() -> None:
+    found = answered("noai", signals=("content-signal: search=yes, ai-train=no",))
+    (page,) = found.pages
+    assert page.directives == found.record == ["noai", "content-signal: search=yes, ai-train=no"]
 
 
 # ------------------------------------------------------------------------------------------------ settings

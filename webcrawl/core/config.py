@@ -29,7 +29,8 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from webcrawl.core.errors import SettingError
 from webcrawl.core.identity import PRODUCT, is_token
-from webcrawl.core.politeness import hours
+from webcrawl.core.politeness import hours, pages_in_visit
+from webcrawl.core.turns import group_rule
 
 PREFIX = "WEBCRAWL_"
 
@@ -476,6 +477,16 @@ def _quiet_hours(text: str) -> str:
     return text
 
 
+def _host_and_pages(text: str) -> str:
+    pages_in_visit(text)
+    return text
+
+
+def _group(text: str) -> str:
+    group_rule(text)
+    return text
+
+
 @declare
 @dataclass(frozen=True)
 class Politeness:
@@ -542,6 +553,38 @@ class Politeness:
         doc="The longest Crawl-delay of a robots.txt that is kept in full; 0: every one is.",
         why="The webmaster knows best. Nutch skips hosts that ask for more than 30 s, Heritrix keeps 300 s.",
         harm="A host would be asked more often than it wishes.",
+    )
+    pages_per_visit: tuple[str, ...] = setting(
+        "WEBCRAWL_POLITENESS_PAGES_PER_VISIT",
+        (),
+        each=_host_and_pages,
+        doc="Hosts that may be asked for several pages in a row, over one connection, before they rest: a.example=10.",
+        why="Castillo 2004, §4.2.2: large search engines take one page per connection. More is for hosts that agreed.",
+    )
+    address_delay_seconds: float = setting(
+        "WEBCRAWL_POLITENESS_ADDRESS_DELAY_SECONDS",
+        0.5,
+        at_least=0.0,
+        unit="seconds",
+        doc="Pause between requests to one address, whichever of its hosts they are for, and one request at a time; 0 "
+        "switches it off. Behind a proxy addresses are not known.",
+        why="Many hosts live at one address (Castillo 2004, §A.1.2). BUbiNG's sample configuration has 0.5 s.",
+    )
+    site_delay_seconds: float = setting(
+        "WEBCRAWL_POLITENESS_SITE_DELAY_SECONDS",
+        0.0,
+        at_least=0.0,
+        unit="seconds",
+        doc="The same for the hosts of one site (registrable domain); 0 switches it off.",
+        why="Hosts of one site often live on many servers: their addresses tell more.",
+    )
+    groups: tuple[str, ...] = setting(
+        "WEBCRAWL_POLITENESS_GROUPS",
+        (),
+        separator="lines",
+        each=_group,
+        doc="Groups of hosts with a pause of their own, one a line: a name, seconds, hosts and .suffixes.",
+        why="Only the operator knows which hosts have one owner.",
     )
     jitter: float = setting(
         "WEBCRAWL_POLITENESS_JITTER",

@@ -34,6 +34,10 @@ class SeedError(WebcrawlError):
     """The operator gave seeds that cannot be used: unreadable, empty, binary, or not URLs."""
 
 
+class ControlError(WebcrawlError):
+    """The operator gave a command for a running crawl that cannot be used."""
+
+
 class SiteError(WebcrawlError):
     """The web answered with something no rule covers."""
 

@@ -120,6 +120,7 @@ class Counts:
     gone: int = 0
     hosts: int = 0
     reasons: dict[Reason, int] = field(default_factory=dict)  # pages refused or gone, and links not taken
+    links: dict[Reason, int] = field(default_factory=dict)  # links not taken alone
 
     @property
     def pages(self) -> int:

@@ -17,7 +17,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from webcrawl.core.config import declare, setting
 
@@ -446,3 +446,25 @@ class LookupWindow:
     def _forget(self, slot: int) -> None:
         while self._slots and self._slots[0][0] <= slot - self.SLOTS:
             self._totals.subtract(self._slots.popleft()[1])
+
+
+class Addresses(Protocol):
+    """Where hosts live, as the frontier asks before it hands out a page."""
+
+    def known(self, url: str) -> str | None:
+        """The address that a request for this URL would go to; empty: nobody can know (a proxy resolves it), None: it
+        must be looked up first."""
+
+    def look_up(self, url: str) -> None:
+        """Find out; the frontier hears of it."""
+
+
+class NoAddresses:
+    """Nobody asks for addresses."""
+
+    def known(self, url: str) -> str | None:
+        """Not needed."""
+        return ""
+
+    def look_up(self, url: str) -> None:
+        """Not needed."""

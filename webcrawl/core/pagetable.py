@@ -62,6 +62,7 @@ class PageTable:
         )
         self.page_ids = SeenSet()
         self.host_ids = SeenSet()
+        self.unboosted: Columns | None = None  # what scores would be without boosts, once there is one
         self.by_state = [0] * (max(State) + 1)
         self.by_reason = [0] * (max(Reason) + 1)
 
@@ -101,6 +102,25 @@ class PageTable:
             self.by_reason[reason] += 1
             at.reason[page] = reason
         return new
+
+    def boost(self, page: int, score: float) -> None:
+        """Change a page's score for as long as an operator wishes; what it would be without is kept."""
+        if self.unboosted is None:
+            self.unboosted = Columns(self.pages.cells, score=np.float32, is_boosted=np.bool_)
+        kept = self.unboosted
+        if page > kept.count:
+            kept.append(page - kept.count)
+        if not kept.at.is_boosted[page]:
+            kept.at.is_boosted[page] = True
+            kept.at.score[page] = self.pages.at.score[page]
+        self.pages.at.score[page] = score
+
+    def own_score(self, page: int) -> float:
+        """The score without boosts: the one that is stored, because boosts are rules and are applied at every start."""
+        kept = self.unboosted
+        if kept is None or page > kept.count or not kept.at.is_boosted[page]:
+            return float(self.pages.at.score[page])
+        return float(kept.at.score[page])
 
     def counts(self) -> Counts:
         """The ledger of pages; links that got no row are not in it."""

@@ -229,7 +229,7 @@ def _base(document: Document, url: str) -> str:
 
 
 def _metas(document: Document, names: frozenset[str]) -> tuple[str, str, list[tuple[str, str]]]:
-    """All `robots` directives, in lower case with commas between; the first description; all elements of these names."""
+    """All `robots` directives, in lower case with commas between; the first description; elements of these names."""
     robots: list[str] = []
     metas: list[tuple[str, str]] = []
     description = ""

@@ -54,8 +54,12 @@ class HostPolicy:
         >>> HostPolicy(15.0, large_delay_seconds=5.0, factor=10.0).pause(stored=101, took=0.8)
         8.0
         """
-        adaptive = min(self.factor * took, self.factor_most_seconds)
-        return max(self.base(stored), self.heeded(crawl_delay), adaptive) * (1.0 + self.jitter * chance)
+        pause = self.delay_seconds if self.large_delay_seconds is None else self.base(stored)
+        if crawl_delay:
+            pause = max(pause, self.heeded(crawl_delay))
+        if self.factor:
+            pause = max(pause, min(self.factor * took, self.factor_most_seconds))
+        return pause * (1.0 + self.jitter * chance) if chance else pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,18 @@ class RetryPolicy:
     def later(self, failures: int, ended_at: float) -> float:
         """The same without an end: for a page that is not to blame."""
         return ended_at + self.delay_seconds * 2.0 ** min(max(failures - 1, 0), 20)
+
+
+def pages_in_visit(text: str) -> tuple[str, int]:
+    """A host and how many pages in a row it may be asked for; ValueError with the rule for what is none.
+
+    >>> pages_in_visit("Example.org=10")
+    ('example.org', 10)
+    """
+    host, _, count = text.partition("=")
+    if not host or not count.isdecimal() or not 1 <= int(count) <= 100:
+        raise ValueError("a host and a number from 1 to 100, as in example.org=10")
+    return host.lower(), int(count)
 
 
 class Hours(NamedTuple):

@@ -35,6 +35,7 @@ class Reason(IntEnum):
     ROBOTS = 24
     ROBOTS_UNREACHABLE = 25
     HOST_GIVEN_UP = 26
+    BLOCKED = 27
     # of an answer, or of none
     NOT_FOUND = 40
     HTTP_ERROR = 41
@@ -80,6 +81,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.ROBOTS: "its host's robots.txt forbids it",
     Reason.ROBOTS_UNREACHABLE: "its host's robots.txt could not be had, which forbids everything for now",
     Reason.HOST_GIVEN_UP: "its host has not answered for days and was given up",
+    Reason.BLOCKED: "it was blocked or dropped by `scrapy control`",
     Reason.NOT_FOUND: "the server says that it does not exist (404 or 410)",
     Reason.HTTP_ERROR: "the server answered with an error",
     Reason.TIMEOUT: "the server did not answer in time",

@@ -15,7 +15,8 @@ of hosts by the time of the next allowed visit. Nothing here reads a clock: `now
 from __future__ import annotations
 
 from bisect import insort
-from heapq import heappop, heappush
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 
 Entry = tuple[float, int]  # (score, -page): the largest is asked for first, ties by age
 
@@ -92,6 +93,30 @@ class WorkingSet:
             return page, host
         return None
 
+    def requests_of(self, host: int) -> int:
+        """How many requests to this host are under way."""
+        queue = self.hosts.get(host)
+        return queue.under_way if queue is not None else 0
+
+    def reserve(self, host: int, connections: int) -> None:
+        """This host is asked for something that is no page of ours; ends with `release`."""
+        queue = self.hosts.get(host)
+        if queue is None:
+            queue = self.hosts[host] = HostQueue(connections)
+        queue.under_way += 1
+        self.under_way += 1
+        queue.due_page = 0
+
+    def take(self, host: int, page: int) -> bool:
+        """Take this page out to ask for it, if it is the best of its host."""
+        queue = self.hosts.get(host)
+        if queue is None or not queue.pages or -queue.pages[-1][1] != page:
+            return False
+        self.reserve(host, queue.connections)
+        queue.pages.pop()
+        self.size -= 1
+        return True
+
     def release(self, host: int, next_at: float, now: float) -> None:
         """One page of this host is no longer under way; the host may be asked again at `next_at`."""
         queue = self.hosts[host]
@@ -102,6 +127,42 @@ class WorkingSet:
             self._arrange(host, queue, next_at, now)
         elif not queue.under_way:
             del self.hosts[host]
+
+    def wake(self, host: int, at: float, now: float) -> None:
+        """A host that was parked may be asked at this moment."""
+        queue = self.hosts.get(host)
+        if queue is not None and queue.pages:
+            self._arrange(host, queue, at, now)
+
+    def remove(self, host: int, pages: set[int]) -> set[int]:
+        """Take pages of a host out again; those that were here."""
+        queue = self.hosts.get(host)
+        if queue is None:
+            return set()
+        removed = {-negative for _, negative in queue.pages} & pages
+        queue.pages = [entry for entry in queue.pages if -entry[1] not in removed]
+        self.size -= len(removed)
+        if queue.due_page in removed:
+            queue.due_page = 0
+            self._push_due(host, queue)
+        if not queue.pages and not queue.under_way:
+            del self.hosts[host]
+        return removed
+
+    def reorder(self, hosts: set[int], scores: Sequence[float]) -> None:
+        """Scores of pages of these hosts have changed: `scores` has them by page."""
+        due = set()
+        for host in hosts & self.hosts.keys():
+            queue = self.hosts[host]
+            queue.pages = sorted((scores[-negative], negative) for _, negative in queue.pages)
+            if queue.due_page:
+                queue.due_page = 0
+                due.add(host)
+        if due:  # an entry with an old score would not be recognised as stale if its page is still the best
+            self._due = [entry for entry in self._due if entry[2] not in due]
+            heapify(self._due)
+            for host in due:
+                self._push_due(host, self.hosts[host])
 
     def next_due_at(self) -> float | None:
         """The earliest instant at which a waiting host may be asked, or None if no host waits."""

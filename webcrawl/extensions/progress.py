@@ -111,8 +111,8 @@ class Snapshot:
 
 
 def links_not_taken(counts: Counts) -> dict[Reason, int]:
-    """Links that got no row of their own, by reason; all other reasons are those of pages."""
-    return {reason: count for reason, count in counts.reasons.items() if reason < Reason.TOO_DEEP}
+    """Links that got no row of their own, by reason."""
+    return counts.links
 
 
 def rows(shot: Snapshot) -> list[tuple[str, str]]:

@@ -254,7 +254,7 @@ def as_json(facts: Facts) -> dict[str, Any]:
     """The summary for programs; numbers are not rounded, instants are epoch seconds."""
     counts = asdict(facts.counts)
     hosts = counts.pop("hosts")
-    del counts["reasons"]
+    del counts["reasons"], counts["links"]
     return {
         "reason": facts.reason,
         "ending": facts.ending,

@@ -85,7 +85,8 @@ class OutcomeMiddleware:
         if settlement is None or settlement.request is not request:
             return response
         scheduler = self._scheduler
-        visit = settlement.visit = self._visit(request, scheduler.clock.now())
+        visit = settlement.visit = visit_of(request, scheduler.clock.now())
+        scheduler.crawl.frontier.note_answer_ended(settlement.lease, visit.ended_at)
         visit.status = response.status
         visit.body_bytes = len(response.body)
         content_type = response.headers.get(b"Content-Type") or b""
@@ -94,7 +95,7 @@ class OutcomeMiddleware:
             visit.retry_after = retry_after_seconds(said.decode("latin-1"), scheduler.clock.now())
         lease = settlement.lease
         if lease.kind == ROBOTS_KIND:
-            settlement.robots = _robots_answer(response)
+            settlement.robots = robots_answer(response)
             return request
         retry, trouble = _retry_policy(request, scheduler.crawl.retry), scheduler.crawl.frontier.trouble_of(lease.host)
         settlement.outcome = after_status(
@@ -108,8 +109,8 @@ class OutcomeMiddleware:
         if settlement is None or settlement.request is not request:
             return None
         scheduler = self._scheduler
-        visit = settlement.visit = self._visit(request, scheduler.clock.now())
-        reason = next((reason for kind, reason in REASONS if isinstance(exception, kind)), Reason.BROKEN_ANSWER)
+        visit = settlement.visit = visit_of(request, scheduler.clock.now())
+        reason = reason_of(exception)
         lease = settlement.lease
         retry, trouble = _retry_policy(request, scheduler.crawl.retry), scheduler.crawl.frontier.trouble_of(lease.host)
         outcome = after_failure(reason, lease.failures, visit.ended_at, retry, trouble)
@@ -120,16 +121,24 @@ class OutcomeMiddleware:
             return request
         return request if outcome.event is Event.FAIL else None
 
-    @staticmethod
-    def _visit(request: Request, now: float) -> Visit:
-        times = request.meta.get("webcrawl_times")
-        if times is None:
-            return Visit(now, latency_seconds=request.meta.get("download_latency", 0.0))
-        _, first_byte, total = times
-        return Visit(now, latency_seconds=first_byte, total_seconds=total)
+
+def visit_of(request: Request, now: float) -> Visit:
+    """How long a request that has just ended took."""
+    times = request.meta.get("webcrawl_times")
+    if times is None:
+        latency = request.meta.get("download_latency", 0.0)
+        return Visit(now, latency_seconds=latency, total_seconds=latency)
+    _, first_byte, total = times
+    return Visit(now, latency_seconds=first_byte, total_seconds=total)
 
 
-def _robots_answer(response: Response) -> RobotsAnswer:
+def reason_of(exception: Exception) -> Reason:
+    """Why there is no answer."""
+    return next((reason for kind, reason in REASONS if isinstance(exception, kind)), Reason.BROKEN_ANSWER)
+
+
+def robots_answer(response: Response) -> RobotsAnswer:
+    """What a robots.txt says to the frontier."""
     location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace")
     said = b",".join(response.headers.getlist(b"Cache-Control"))
     target = resolve(response.url, [location])[0] if location else None

@@ -7,6 +7,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -210,7 +211,7 @@ class ModelFrontier:
         """Where every known page is."""
         states = Counter(page.state for page in self.pages.values())
         reasons = Counter(page.reason for page in self.pages.values() if page.reason)
-        parts = {state.name.lower(): states[state] for state in State}
+        parts: dict[str, Any] = {state.name.lower(): states[state] for state in State}
         return Counts(known=len(self.pages), hosts=len(self.hosts), reasons=dict(reasons), **parts)
 
     def stop(self, now: float) -> None:

@@ -9,16 +9,18 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import NamedTuple
 
-from webcrawl.backends.embedded import EmbeddedRun, Plugs, RobotsPolicy, Rules
+from webcrawl.backends.embedded import EmbeddedRun, Plugs, RobotsPolicy, Rules, Wishes
 from webcrawl.core.backoff import NO_WORD, BackoffPolicy
 from webcrawl.core.errors import StoreError
 from webcrawl.core.filters import Admission
 from webcrawl.core.frontier import ROBOTS_KIND, Empty, Lease, Offer, Report, RobotsAnswer, Visit, Wait
 from webcrawl.core.lifecycle import Event
+from webcrawl.core.names import Addresses, NoAddresses
 from webcrawl.core.outcomes import after_failure, after_status
 from webcrawl.core.politeness import HostPolicy, Hours, RetryPolicy
 from webcrawl.core.reasons import Reason
 from webcrawl.core.strategies import strategy
+from webcrawl.core.turns import Sharing
 
 START = 1_700_000_000.0
 DAY = 86_400.0
@@ -62,6 +64,10 @@ class PoliteCrawl:
         quiet: tuple[Hours, ...] = (),
         own: Sequence[str] = (),
         may_go: Callable[[str], bool] = lambda url: True,
+        pages_per_visit: dict[str, int] | None = None,
+        sharing: Sharing | None = None,
+        addresses: Addresses | None = None,
+        wishes: Wishes | None = None,
     ) -> None:
         self.run = EmbeddedRun(directory)
         self.now = now
@@ -78,7 +84,11 @@ class PoliteCrawl:
                 is_own=lambda name: name in own,
                 backoff=backoff or BackoffPolicy(jitter=0.0),
                 robots=RobotsPolicy("webcrawl", may_go=may_go),
+                pages_per_visit=pages_per_visit or {},
                 quiet=quiet,
+                sharing=sharing or Sharing(),
+                addresses=addresses or NoAddresses(),
+                wishes=wishes or Wishes(),
             ),
             now,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 
 from tests.unit.backends.polite import DAY, START, Asked, PoliteCrawl, Said, urls
 from webcrawl.core.backoff import BackoffPolicy
+from webcrawl.core.frontier import Wait
 from webcrawl.core.politeness import HostPolicy, hours
 from webcrawl.core.reasons import Reason
+from webcrawl.core.turns import Sharing, group_rule
 
 MERCATOR = HostPolicy(15.0, large_delay_seconds=5.0, large_pages=3, factor=10.0, factor_most_seconds=120.0)
 
@@ -61,6 +64,22 @@ def test_a_crawl_delay_holds_from_the_first_page_on(tmp_path: Path):
     asked = crawl.work(lambda url, now: robots if "robots" in url else Said())
     assert set(gaps(asked)) == {100_000.0}  # also where that is longer than a robots.txt is believed
     assert [one.url.rpartition("/")[2] for one in asked] == ["robots.txt", "0", "robots.txt", "1"]
+    crawl.close()
+
+
+def test_listed_hosts_may_be_asked_several_times_in_a_row(tmp_path: Path):
+    names = ("a.test", "b.test", "c.test")
+    crawl = PoliteCrawl(tmp_path / "run", pages_per_visit={"a.test": 3, "b.test": 3})
+    crawl.offer(*[f"http://{name}/{number}" for number in range(5) for name in names])
+
+    def web(url: str, now: float) -> Said:
+        if url.endswith("robots.txt"):
+            return Said(200, b"User-agent: *\nCrawl-delay: 2" if "b.test" in url else b"")
+        return Said()
+
+    crawl.work(web)
+    found = [gaps([one for one in crawl.asked if name in one.url]) for name in names]
+    assert found == [[0.0, 0.0, 10.0, 0.0, 0.0], [2.0, 2.0, 10.0, 2.0, 2.0], [10.0] * 5]
     crawl.close()
 
 
@@ -165,4 +184,82 @@ def test_a_clock_that_was_set_back_does_not_stop_a_host(tmp_path: Path):
     crawl.close()
     crawl = PoliteCrawl(tmp_path / "run", START - 30 * DAY)
     assert crawl.work(fine)[-1].start <= START - 30 * DAY + DAY  # robots.txt is asked for anew, and one pause
+    crawl.close()
+
+
+# ------------------------------------------------------------------------------------------------ shared owners
+
+
+class FixedAddresses:
+    """Two hosts an address; names are looked up when the test says so."""
+
+    def __init__(self) -> None:
+        self.wanted: list[str] = []
+        self.found: set[str] = set()
+
+    def known(self, url: str) -> str | None:
+        host = url.split("/")[2]
+        return f"192.0.2.{int(host[1:].split('.')[0]) // 2}" if host in self.found else None
+
+    def look_up(self, url: str) -> None:
+        self.wanted.append(url.split("/")[2])
+
+
+def check_turns(asked: list[Asked], owner_of: Callable[[str], str], pause: float) -> None:
+    by_owner: dict[str, list[Asked]] = {}
+    for one in sorted(asked, key=lambda one: one.start):
+        by_owner.setdefault(owner_of(one.url), []).append(one)
+    assert all(gap >= pause for asked in by_owner.values() for gap in gaps(asked))
+
+
+def test_hosts_of_one_address_are_asked_one_at_a_time(tmp_path: Path):
+    addresses = FixedAddresses()
+    addresses.found = {f"h{number}.test" for number in range(6)}
+    crawl = PoliteCrawl(tmp_path / "run", sharing=Sharing(address_seconds=4.0), addresses=addresses)
+    crawl.offer(*[f"http://h{host}.test/{number}" for number in range(3) for host in range(6)])
+    asked = crawl.work(fine)
+    assert len(asked) == 6 * 4
+    check_turns(asked, lambda url: addresses.known(url) or "", 4.0)
+    check_turns(asked, lambda url: url.split("/")[2], 10.0)
+    crawl.close()
+
+
+def test_hosts_of_a_site_and_of_a_group_too(tmp_path: Path):
+    sharing = Sharing(site_seconds=3.0, groups=(group_rule("two 5 .a.example b.example"),))
+    crawl = PoliteCrawl(tmp_path / "run", sharing=sharing)
+    names = ["x.a.example", "y.a.example", "b.example", "x.c.example", "y.c.example"]
+    crawl.offer(*[f"http://{name}/{number}" for number in range(3) for name in names])
+    asked = crawl.work(fine)
+    assert len(asked) == 5 * 4
+    check_turns(asked, lambda url: "group" if ".c." not in url else "c", 3.0)
+    check_turns([one for one in asked if ".c." not in one.url], lambda url: "group", 5.0)
+    crawl.close()
+
+
+def test_no_page_is_leased_before_its_hosts_address_is_known(tmp_path: Path):
+    addresses = FixedAddresses()
+    crawl = PoliteCrawl(tmp_path / "run", sharing=Sharing(address_seconds=1.0), addresses=addresses)
+    crawl.offer("http://h1.test/", "http://h2.test/")
+    assert isinstance(crawl.frontier.next(START, 10), Wait)
+    assert sorted(addresses.wanted) == ["h1.test", "h2.test"]
+    addresses.found = {"h1.test"}
+    crawl.frontier.note_resolved("h1.test", Reason.NONE, START)
+    crawl.frontier.note_resolved("h2.test", Reason.NO_SUCH_HOST, START)
+    asked = crawl.work(fine, until=START + DAY)
+    assert urls(asked) == ["http://h1.test/robots.txt", "http://h1.test/"]
+    assert crawl.frontier.trouble_of(2) == 1
+    assert isinstance(crawl.frontier.next(START + 8 * DAY), Wait)
+    assert addresses.wanted.count("h2.test") == 2  # after a week, once more
+    crawl.close()
+
+
+def test_where_hosts_lived_is_kept(tmp_path: Path):
+    crawl = PoliteCrawl(tmp_path / "run")
+    crawl.offer("http://a.test/")
+    for at, addresses in ((1.0, ["192.0.2.1"]), (2.0, ["192.0.2.1", "2001:db8::1"])):
+        crawl.frontier.note_addresses("a.test", addresses, START + at)
+    crawl.frontier.note_addresses("proxy.test", ["192.0.2.9"], START)  # no host of this crawl
+    crawl.commit()
+    rows = crawl.run.store.rows("SELECT host, seen_at, addresses FROM addresses ORDER BY seen_at")
+    assert rows == [(1, START + 1.0, "192.0.2.1"), (1, START + 2.0, "192.0.2.1 2001:db8::1")]
     crawl.close()

@@ -47,6 +47,21 @@ def test_what_is_forbidden_costs_the_others_no_time(crawl: PoliteCrawl):
     assert asked[1].start == asked[0].end + 10.0
 
 
+def test_what_the_file_says_of_uses_is_known_when_a_page_is_leased(crawl: PoliteCrawl):
+    file = b"User-agent: *\nContent-Signal: search=yes, ai-train=no\nAllow: /\n"
+    said: dict[str, tuple[str, ...]] = {}
+
+    def web(url: str, now: float) -> Said:
+        lease = next(lease for lease in crawl.frontier._leases.values() if lease.url == url)
+        said[url] = crawl.frontier.signals_of(lease)
+        return {ROBOTS: Said(200, file), "http://b.test/robots.txt": Said(404)}.get(url, Said())
+
+    crawl.offer("http://a.test/1", "http://b.test/1")
+    crawl.work(web)
+    assert said["http://a.test/1"] == ("content-signal: search=yes, ai-train=no",)
+    assert said["http://b.test/1"] == ()
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
 def test_a_missing_file_allows_everything(crawl: PoliteCrawl, status: int):
     crawl.offer(*pages(2))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from webcrawl.core import config
 from webcrawl.core.config import (
+    Directives,
     Frontier,
     Limits,
     Politeness,
@@ -70,6 +71,12 @@ def test_every_setting_says_what_it_does_and_why_this_default() -> None:
 
 
 # ------------------------------------------------------------------------------------------- parsing
+
+
+def test_words_of_rel_are_words() -> None:
+    assert load(Directives, {"WEBCRAWL_DIRECTIVES_REL": "NoFollow, ugc"}).rel == ("nofollow", "ugc")
+    assert load(Directives, {"WEBCRAWL_DIRECTIVES_REL": ""}).rel == ()
+    assert "Use words as they stand in rel" in refusal(Directives, WEBCRAWL_DIRECTIVES_REL="rel=nofollow")
 
 
 @pytest.mark.parametrize("text", ["true", "True", " 1 ", "yes", "ON", True, 1])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webcrawl.core import directives
-from webcrawl.core.directives import NONE, Directives, follows, page_directives
+from webcrawl.core.directives import HEADER_NAMES, NONE, Directives, followed, follows, meta_names, page_directives
 
 
 def meta(*contents, name="robots"):
@@ -113,6 +113,26 @@ def test_links():
     assert follows("", heeded) and follows("noopener external", heeded) and follows("nofollow", frozenset())
     for rel in ("nofollow", "NOFOLLOW noopener", "ugc,sponsored", "\tugc\n"):
         assert not follows(rel, heeded)
+
+
+def test_links_of_a_page():
+    links, rels = ["a", "b", "c", "d"], ["", "noopener", "nofollow noopener", "ugc"]
+    assert followed(links, rels, frozenset({"nofollow"})) == ["a", "b", "d"]
+    assert followed(links, rels, frozenset({"nofollow", "ugc"})) == ["a", "b"]
+    assert followed(links, rels, frozenset()) is links
+    assert followed(links, [""] * 4, frozenset({"nofollow"})) is links
+
+
+def test_everything_that_was_asked_can_be_written_down():
+    found = header("googlebot: none, webcrawl: noarchive, noai", "noindex")
+    assert found.words() == ["noindex", "noarchive", "noai"]
+    assert header("1", name="TDM-Reservation").words() == ["tdm-reservation: 1"]
+    assert NONE.words() == header("index, follow").words() == []
+
+
+def test_where_to_look():
+    assert meta_names("WebCrawl ") == {"robots", "webcrawl", *HEADER_NAMES} - {"x-robots-tag"}
+    assert "" not in meta_names("")
 
 
 words = st.lists(st.sampled_from([*"a:,; \n*0é", "noindex", "webcrawl", "unavailable_after", "none"])).map("".join)

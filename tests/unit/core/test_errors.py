@@ -8,9 +8,9 @@ import pickle
 import pytest
 
 from webcrawl.core import errors
-from webcrawl.core.errors import RunError, SeedError, SettingError, SiteError, StoreError, WebcrawlError
+from webcrawl.core.errors import ControlError, RunError, SeedError, SettingError, SiteError, StoreError, WebcrawlError
 
-KINDS = [SettingError, SeedError, SiteError, StoreError, RunError]
+KINDS = [SettingError, SeedError, ControlError, SiteError, StoreError, RunError]
 
 
 @pytest.mark.parametrize("kind", KINDS)

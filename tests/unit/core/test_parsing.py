@@ -61,6 +61,16 @@ class TestWhatThePageSays:
         assert page.refresh is None
         assert page.links == page.anchors == page.rels == []
 
+    def test_meta_elements_that_were_asked_for(self) -> None:
+        html = (
+            "<meta name=Robots content=NoIndex><meta name=' WebCrawl ' content='NoFollow'><meta name=webcrawl>"
+            "<meta name=googlebot content=none><meta content=x><noscript><meta name=webcrawl content=none></noscript>"
+        )
+        page = parse_page(html.encode(), URL, meta_names=frozenset(("robots", "webcrawl")))
+        assert page.metas == [("robots", "NoIndex"), ("webcrawl", "NoFollow"), ("webcrawl", "")]
+        assert page.robots == "noindex"
+        assert parsed(html).metas == []
+
     def test_the_title_of_a_drawing_is_not_the_title(self) -> None:
         assert parsed("<body><svg><title>logo</title></svg>").title == ""
         assert parsed("<body><svg><title>logo</title></svg><title>late</title>").title == "late"

@@ -20,6 +20,7 @@ def test_settings_named_in_sentences_exist():
 
 def test_numbers_are_stored_and_stay():
     stored = {0: "NONE", 1: "OUT_OF_SCOPE", 6: "HOST_FULL", 20: "TOO_DEEP", 22: "CRASHED", 40: "NOT_FOUND", 60: "ALIAS"}
+    stored |= {9: "NOFOLLOW", 62: "NOINDEX"}
     assert {number: Reason(number).name for number in stored} == stored
     assert max(Reason) < 256, "one byte a page"
 

@@ -18,7 +18,10 @@ from webcrawl.extensions.progress import Pace, Progress, Sample, Snapshot, eta_s
 from webcrawl.scheduler import FrontierScheduler
 
 REASONS = {Reason.OUT_OF_SCOPE: 5, Reason.TOO_DEEP: 2, Reason.NOT_FOUND: 9}
-COUNTS = Counts(known=5000, ready=1200, leased=64, resting=3, stored=3722, refused=2, gone=9, hosts=20, reasons=REASONS)
+LINKS = {Reason.OUT_OF_SCOPE: 5}
+COUNTS = Counts(
+    5000, ready=1200, leased=64, resting=3, stored=3722, refused=2, gone=9, hosts=20, reasons=REASONS, links=LINKS
+)
 SHOT = Snapshot(COUNTS, 50_000_000, 12.34, 10.0, 16, 4, 83.0, None)
 
 

@@ -20,6 +20,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from webcrawl.backends.embedded.arrivals import Arrivals
+from webcrawl.backends.embedded.beside import Beside, RobotsFirst
+from webcrawl.backends.embedded.controls import Controls, Wishes
 from webcrawl.backends.embedded.depths import Depths
 from webcrawl.backends.embedded.gate import Gate
 from webcrawl.backends.embedded.hosts import Hosts
@@ -35,10 +37,12 @@ from webcrawl.core.columns import Array
 from webcrawl.core.filters import Admission
 from webcrawl.core.frontier import IN_MEMORY, ROBOTS_KIND, Counts, Empty, Lease, Offer, Report, Visit, Wait
 from webcrawl.core.lifecycle import RETURN, STORE, Event, State
+from webcrawl.core.names import Addresses, NoAddresses
 from webcrawl.core.pagetable import DEEPEST, link_depth
 from webcrawl.core.politeness import Hours, quiet_until
 from webcrawl.core.reasons import Reason
 from webcrawl.core.strategies import NewPages, Scorer
+from webcrawl.core.turns import Sharing
 from webcrawl.core.urls import Kind, canonicals, host_of, key, keys, kind_of
 
 LOOKS_AT_ONCE = 100  # pages that are refused in one turn of the event loop
@@ -65,7 +69,11 @@ class EmbeddedFrontier:
         recovered: Recovered,
         robots: RobotsPolicy | None = None,
         quiet: Sequence[Hours] = (),
+        sharing: Sharing = Sharing(),  # noqa: B008 - it is frozen
+        addresses: Addresses = NoAddresses(),  # noqa: B008 - it has no state
+        started_at: float = 0.0,
         on_ready: Callable[[], None] = lambda: None,
+        wishes: Wishes = Wishes(),  # noqa: B008 - it is frozen
     ) -> None:
         self.table = recovered.table
         self.rules = rules
@@ -85,7 +93,12 @@ class EmbeddedFrontier:
             recovered.hash_seed,
             self._note_change,
             self._admit_robots,
+            sharing,
+            addresses,
+            started_at,
         )
+        self._takes_turns = robots is not None or sharing.is_needed
+        self._beside = Beside(hosts, self._ready, self._gate, self._robots)
         self.in_memory_offers = 0
         self._unwritable: set[int] = set()  # ids of pages that are never written: the next process reuses them
         self._leases: dict[int, Lease] = {}
@@ -103,6 +116,9 @@ class EmbeddedFrontier:
         self._depths = Depths(
             self.table, store, writer, self._ready, rules.depth, recovered.unfinished, self._note_change
         )
+        self._silence: Callable[[float], float] | None = None  # until when nobody is asked; None: nothing speaks for it
+        self.controls = Controls(self, store, hosts, self._ready, self._gate, self._robots, wishes)
+        self.note_controls()
 
     # ------------------------------------------------------------------------------------------------ in
 
@@ -204,6 +220,8 @@ class EmbeddedFrontier:
         scores = scores + np.array(new.priorities, np.float32)
         hosts = np.array(new.hosts, np.uint32)
         table.append_pages(np.array(new.keys, np.uint64), hosts, depths, np.array(kinds, np.uint8), scores)
+        if self.controls.has_boosts and new.kind is None:
+            scores = self.controls.boost_new(first, new.urls, scores)
         np.add.at(table.hosts.known, hosts, 1)
         np.add.at(table.hosts.dynamic, hosts, np.array(kinds) == Kind.DYNAMIC)
         self._hosts.changed.update(new.hosts)
@@ -223,6 +241,11 @@ class EmbeddedFrontier:
             self._note_change(page)
             self._ready.remember(page, text)
             return
+        elif self._gate.veto is not None and new.kind is None and (why := self._gate.veto(page, text[0], 0)):
+            self.table.move(page, Event.REFUSE, why)
+            self._note_change(page)
+            self._ready.remember(page, text)
+            return
         elif new.priorities[order]:
             self._note_change(page)
         if self._is_careful and text[1] != IN_MEMORY:
@@ -230,11 +253,11 @@ class EmbeddedFrontier:
         else:
             self._ready.put(page, host, score, text, new.now)
 
-    def _admit_robots(self, url: str, number: int, host: int, request: bytes, now: float) -> None:
+    def _admit_robots(self, url: str, number: int, host: int, request: bytes, now: float) -> int:
         """A row for a robots.txt, before everything else of its host."""
         new = Arrivals(0, now, ROBOTS_KIND)
         new.add(url, number, host, 0, request, math.inf)
-        self._welcome(new)
+        return self._welcome(new)[0]
 
     def _refuse_link(self, host: int, reason: Reason, count: int = 1) -> None:
         self._refused_links[reason] += count
@@ -244,7 +267,7 @@ class EmbeddedFrontier:
 
     def next(self, now: float, limit: int = 1) -> list[Lease] | Wait | Empty:
         """Up to `limit` leases, best first, written to the journal before they leave."""
-        if self._quiet and (until := quiet_until(now, self._quiet)):
+        if self._silence is not None and (until := self._silence(now)):
             return Wait(until)
         if self._ready.refill.ready:
             self._ready.take_selected(now)
@@ -252,7 +275,7 @@ class EmbeddedFrontier:
             self._gate.take_news(now)
         if self._depths.is_reading:
             self._depths.take_links(self._group)
-        if now >= min(self._next_due, self._gate.next_due):
+        if now >= self._next_due or now >= self._gate.next_due:
             self._wake_pages(now)
         if self._suspects and not self._suspect:
             self._try_suspect(now)
@@ -295,7 +318,7 @@ class EmbeddedFrontier:
             self._depths.read_links()
             return Wait(now + SOON_SECONDS)
         until = self.next_instant(now)
-        if self._leases:
+        if self._leases or self._gate.is_resolving or self._beside.is_busy:
             return Wait(until)
         return Wait(until) if until < math.inf else Empty()
 
@@ -306,6 +329,29 @@ class EmbeddedFrontier:
         if self._ready.outside or self._suspects or self._gate.is_busy:
             instants.append(now + SOON_SECONDS)
         return min(instants)
+
+    def ask_beside(self, url: str, now: float) -> Lease | Wait | Reason:
+        """A turn for a request that is no page of the crawl; see `beside`."""
+        answer = self._beside.ask(url, now)
+        return self._lease(*answer, now) if isinstance(answer, RobotsFirst) else answer
+
+    def note_answer_ended(self, lease: Lease, ended_at: float) -> None:
+        """The answer is here, though its page is not settled yet: the pause of its host counts from now on."""
+        self._beside.note_answer_ended(lease, ended_at)
+
+    def end_beside(self, lease: Lease, visit: Visit, reason: Reason, now: float) -> None:
+        """Such a request has ended."""
+        self._beside.end(lease, visit, reason, now)
+
+    def note_addresses(self, name: str, addresses: Sequence[str], now: float) -> None:
+        """A host lives at other addresses than before."""
+        host = self._hosts.known_id(name)
+        if host:
+            self._group.addresses.append((host, now + self.clock_offset, " ".join(addresses)))
+
+    def note_resolved(self, name: str, failure: Reason, now: float) -> None:
+        """A name that the frontier asked for has been looked up; NONE: it has an address."""
+        self._gate.resolved(name, failure, now)
 
     @property
     def is_selecting(self) -> bool:
@@ -324,6 +370,36 @@ class EmbeddedFrontier:
     def under_way(self) -> int:
         """Leases not reported yet."""
         return len(self._leases)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is under way that may make pages ready: visits, selections, look-ups, or a pause."""
+        return bool(self._leases) or self.is_selecting or self._gate.is_resolving or self.controls.is_paused
+
+    def note_controls(self) -> None:
+        """The operator has changed something."""
+        self._silence = self._silent_until if self._quiet or self.controls.is_needed_first else None
+
+    def _silent_until(self, now: float) -> float:
+        """Nobody is asked in quiet hours and while the crawl is paused; what the operator wants is done anyway."""
+        until = self.controls.silent_until(now) or quiet_until(now, self._quiet)
+        if until and self._gate.is_busy:
+            self._gate.take_news(now)
+            return now + SOON_SECONDS
+        return until
+
+    @property
+    def group(self) -> Group:
+        """What will be written together next."""
+        return self._group
+
+    def note_change(self, page: int) -> None:
+        """A page was changed without a visit."""
+        self._note_change(page)
+
+    def can_be_read(self, page: int) -> bool:
+        """Whether the URL of a page is on disk, or kept."""
+        return page not in self._unwritable or self._ready.text_in_memory(page) is not None
 
     def _wake_pages(self, now: float) -> None:
         """Pages whose due time has come are ready again, outside the working set."""
@@ -369,6 +445,9 @@ class EmbeddedFrontier:
         self._settled.append(claim)
         if lease.page == self._suspect:
             self._suspect = 0
+        if self._takes_turns:
+            self._gate.free(lease.page, report.visit.ended_at)
+            self._beside.note_settled(lease)
         if report.event is RETURN:
             self._give_back(lease, now)
             return
@@ -482,6 +561,7 @@ class EmbeddedFrontier:
         counts = self.table.counts()
         for number, count in enumerate(self._refused_links):
             if count:
+                counts.links[Reason(number)] = count
                 counts.reasons[Reason(number)] = counts.reasons.get(Reason(number), 0) + count
         return counts
 

@@ -5,6 +5,8 @@ its robots.txt says no, is not known yet or cannot be had. What happens then:
     refused      the page is REFUSED with its reason, the host stays free
     fetched      the robots.txt stands in front of the host's queue, the page goes back behind it
     held         the file is being read from the store, or is on its way
+    parked       a host that shares its server or owner is being asked, or was just now
+    looked up    its address is not known yet: the host waits with the page
     postponed    the file cannot be had: the page rests until it is tried again
 Nothing here waits; `take_news` applies what threads have found since.
 """
@@ -22,14 +24,17 @@ from webcrawl.backends.embedded.robotsfiles import DISALLOWED, FETCH, GO, LOAD, 
 from webcrawl.core.columns import Array
 from webcrawl.core.frontier import ROBOTS_KIND, Report, RobotsAnswer
 from webcrawl.core.lifecycle import READY, Event, State
+from webcrawl.core.names import Addresses
 from webcrawl.core.pagetable import GIVEN_UP, OWN, PageTable
 from webcrawl.core.reasons import Reason
 from webcrawl.core.robots import origin_of, robots_url
-from webcrawl.core.urls import host_of, key
+from webcrawl.core.turns import Sharing, Turns
+from webcrawl.core.urls import host_of, key, site_of
 
 REVIVED_AT_ONCE = 1_000  # in one turn of the event loop
 
-AdmitRobots = Callable[[str, int, int, bytes, float], None]  # url, key, host, request, now: a row that is ready
+Veto = Callable[[int, str, int], Reason | None]  # page, URL, kind: why it must not be asked for
+AdmitRobots = Callable[[str, int, int, bytes, float], int]  # url, key, host, request, now: a page that is ready
 
 
 class Gate:
@@ -45,30 +50,87 @@ class Gate:
         hash_seed: int,
         note_change: Callable[[int], None],
         admit_robots: AdmitRobots,
+        sharing: Sharing,
+        addresses: Addresses,
+        started_at: float,
     ) -> None:
         self._table, self._hosts, self._ready, self._files = table, hosts, ready, files
         self._pages_per_host, self._hash_seed = pages_per_host, hash_seed
         self._note_change, self._admit_robots = note_change, admit_robots
+        self._sharing, self._addresses = sharing, addresses
+        self._turns = Turns(started_at, self._wake) if sharing.is_needed else None
+        self._now = started_at
+        self._is_open_to_own = not pages_per_host  # nothing else is asked about hosts of the operator's own
+        self._is_open = self._is_open_to_own and files is None and self._turns is None
+        self._unresolved: dict[str, tuple[int, int, Text]] = {}
         self._held: dict[str, list[tuple[int, int, Text]]] = {}
         self._waiting: set[int] = set()  # held pages whose hosts wait with them
         self._found: deque[Array] = deque()
         self._reviving = 0
+        self._jobs: deque[Callable[[float], bool]] = deque()
         self.next_due = math.inf  # of pages postponed here
+        self.veto: Veto | None = None  # None: nobody has asked us to stay away from anything
 
     @property
     def is_busy(self) -> bool:
         """Whether threads are reading something that makes pages ready."""
-        return bool(self._waiting) or bool(self._reviving)
+        return bool(self._reviving) or (self._files is not None and self._files.is_loading)
+
+    @property
+    def is_resolving(self) -> bool:
+        """Whether hosts wait for their addresses."""
+        return bool(self._unresolved)
 
     # ------------------------------------------------------------------------------------------------ before a lease
 
     def lets_through(self, page: int, host: int, text: Text, now: float) -> bool:
         """Whether this page may be leased now; if not, it is dealt with and its host is free again."""
+        if self._is_open and self.veto is None and self._table.hosts.at.flags[host] <= OWN:
+            return True
+        if self._is_open_to_own and self.veto is None and self._table.hosts.at.flags[host] == OWN:
+            return True
+        if not self._may_be_asked(page, host, text, now):
+            if self._turns is not None:
+                self._turns.pass_on(self._owners_of(text[0]), now)
+            return False
+        return self._turns is None or self._has_turn(page, host, text, now)
+
+    def _has_turn(self, page: int, host: int, text: Text, now: float) -> bool:
+        """Whether nobody who shares a server or an owner with this host is being asked, or was just now."""
+        assert self._turns is not None
+        if self._table.hosts.at.flags[host] & OWN:
+            return True
+        keys = self._owners_of(text[0])
+        until = self._turns.ask(host, keys, now)
+        if until:
+            self._ready.park(page, host, text, until, now)
+            return False
+        self._turns.take(page, host, keys, now)
+        return True
+
+    def _owners_of(self, url: str) -> list[tuple[str, float]]:
+        host = host_of(url)
+        return self._sharing.keys_of(host, site_of(host), self._addresses.known(url) or "")
+
+    def free(self, request: int, ended_at: float) -> None:
+        """The answer to this page, or to this request beside, has ended."""
+        if self._turns is not None:
+            self._turns.free(request, ended_at)
+
+    def _wake(self, host: int, at: float) -> None:
+        self._ready.wake(host, at, self._now)
+
+    def _may_be_asked(self, page: int, host: int, text: Text, now: float) -> bool:
+        self._now = now
         flags, kind = self._table.hosts.at.flags[host], self._table.pages.at.kind[page]
+        if self.veto is not None and (reason := self.veto(page, text[0], kind)):
+            return self._stop(page, host, text, reason, now)
         if flags & GIVEN_UP:
             if kind == ROBOTS_KIND:
                 self._abandon(text, now)
             return self._refuse(page, host, text, Reason.HOST_GIVEN_UP, now)
+        if self._sharing.address_seconds and not flags & OWN and self._addresses.known(text[0]) is None:
+            return self._look_up(page, host, text)
         if kind == ROBOTS_KIND:
             return True
         if self._pages_per_host and self._host_is_done(host):
@@ -97,6 +159,16 @@ class Gate:
         self._ready.release(host, now)
         return False
 
+    def _stop(self, page: int, host: int, text: Text, reason: Reason, now: float) -> bool:
+        """The operator, or the owner of the host, does not want it asked for."""
+        at = self._table.pages.at
+        if at.kind[page] == ROBOTS_KIND:
+            self._call_off(text, now)
+        if at.state[page] != READY:  # it was refused while it was held here
+            self._ready.release(host, now)
+            return False
+        return self._refuse(page, host, text, reason, now)
+
     def _postpone(self, page: int, host: int, text: Text, now: float) -> bool:
         assert self._files is not None
         due = math.ceil(self._files.retry_at(text[0]))
@@ -109,10 +181,7 @@ class Gate:
         return False
 
     def _fetch_first(self, page: int, host: int, text: Text, now: float) -> bool:
-        assert self._files is not None
-        origin = origin_of(text[0])
-        self._files.begin(origin)
-        self._want(robots_url(text[0]), host, Errand(origin, host), now)
+        self.want_robots(text[0], host, now)
         self._ready.put_back(page, host, text, now)
         self._ready.release(host, now)
         return False
@@ -130,15 +199,50 @@ class Gate:
             self._ready.release(host, now)
         return False
 
+    # ------------------------------------------------------------------------------------------------ addresses
+
+    def _look_up(self, page: int, host: int, text: Text) -> bool:
+        """The host waits until its name is resolved."""
+        self._ready.hold(page)
+        self._unresolved[host_of(text[0])] = (page, host, text)
+        self._addresses.look_up(text[0])
+        return False
+
+    def resolved(self, name: str, failure: Reason, now: float) -> None:
+        """A name has been looked up; without an address its host is left alone for a while."""
+        found = self._unresolved.pop(name, None)
+        if found is not None:
+            page, host, text = found
+            if failure:
+                self._hosts.note_silence(host, failure, now)
+            self._ready.put_back(page, host, text, now)
+            self._ready.release(host, now)
+
     # ------------------------------------------------------------------------------------------------ robots.txt files
 
-    def _want(self, url: str, host: int, errand: Errand, now: float) -> None:
-        """Put the request for a robots.txt in front of its host's queue."""
+    def want_robots(self, url: str, host: int, now: float) -> int:
+        """The robots.txt for this URL stands in front of its host's queue from now on; its page."""
+        assert self._files is not None
+        origin = origin_of(url)
+        self._files.begin(origin)
+        return self._want(robots_url(url), host, Errand(origin, host), now)
+
+    def turn_beside(self, request: int, url: str, host: int, now: float) -> float:
+        """Take the turn of a host's owners for a request that is no page: 0, or when to ask again."""
+        if self._turns is None:
+            return 0.0
+        keys = self._owners_of(url)
+        until = self._turns.ask(host, keys, now)
+        if not until:
+            self._turns.take(request, host, keys, now)
+        return until
+
+    def _want(self, url: str, host: int, errand: Errand, now: float) -> int:
+        """Put the request for a robots.txt in front of its host's queue; its page."""
         number = key(f"robots {errand.origin} {errand.hops} {url}", self._hash_seed)
         page = self._table.page_ids.get(number)
         if not page:
-            self._admit_robots(url, number, host, errand.to_bytes(), now)
-            return
+            return self._admit_robots(url, number, host, errand.to_bytes(), now)
         at = self._table.pages.at
         if at.state[page] in (State.RESTING, State.STORED, State.REFUSED, State.GONE):
             at.due[page] = 0
@@ -147,6 +251,7 @@ class Gate:
             self._note_change(page)
         elif at.state[page] == READY and not at.working[page]:
             self._ready.fetch_in(page, (url, errand.to_bytes()), now)
+        return page
 
     def settled(self, report: Report, now: float) -> Report:
         """The report of a robots.txt, with what becomes of its row; pages that waited for it go on."""
@@ -170,6 +275,17 @@ class Gate:
         self._files.abandon(origin, now)
         self._let_go(origin, now)
 
+    def _call_off(self, text: Text, now: float) -> None:
+        """A robots.txt must not be fetched. Pages of the same host must not either, so nothing is tried again for them;
+        those of another host that was redirected here wait as for a host that was given up."""
+        assert self._files is not None and text[1] is not None
+        errand = Errand.from_bytes(text[1])
+        if errand.hops:
+            self._abandon(text, now)
+            return
+        self._files.call_off(errand.origin)
+        self._let_go(errand.origin, now)
+
     def _let_go(self, origin: str, now: float) -> None:
         for page, host, text in self._held.pop(origin, ()):
             self._ready.put_back(page, host, text, now)
@@ -181,9 +297,12 @@ class Gate:
 
     def take_news(self, now: float) -> None:
         """Files that were read, and pages that a changed file brings back."""
-        if self._files is not None and self._waiting:
+        if self._files is not None and self._files.is_loading:
             for origin in self._files.take_loaded():
                 self._let_go(origin, now)
+        if self._jobs and self._jobs[0](now):
+            self._jobs.popleft()
+            self._reviving -= 1
         while self._found:
             pages = self._found.popleft()
             if pages.size > REVIVED_AT_ONCE:
@@ -192,6 +311,11 @@ class Gate:
                 return
             self._bring_back(pages.tolist())
             self._reviving -= 1
+
+    def begin(self, job: Callable[[float], bool]) -> None:
+        """Have work done that makes pages ready, a part in each turn of the event loop, until it answers True."""
+        self._jobs.append(job)
+        self._reviving += 1
 
     def _revive(self, host: int) -> None:
         assert self._files is not None

@@ -11,8 +11,8 @@ A page whose row is not on disk yet cannot be read back by the thread, so its UR
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
 
 from webcrawl.backends.embedded.refill import LARGE_PLAN, Refill
 from webcrawl.backends.embedded.rules import Rules
@@ -82,6 +82,15 @@ class ReadyPages:
         """A page that was popped or held stays in the working set."""
         self._enter(page, host, self._table.pages.at.score[page], text, now)
 
+    def park(self, page: int, host: int, text: Text, until: float, now: float) -> None:
+        """A page that was popped goes back, and its host is not tried before `until`; infinity: until it is woken."""
+        self.put_back(page, host, text, now)
+        self.working.release(host, max(until, self._table.hosts.at.next_at[host]), now)
+
+    def wake(self, host: int, at: float, now: float) -> None:
+        """A host that was parked may try again."""
+        self.working.wake(host, max(at, self._table.hosts.at.next_at[host]), now)
+
     def hold(self, page: int) -> None:
         """A page that was popped waits for something; nobody else may take it in meanwhile."""
         self._table.pages.at.working[page] = True
@@ -142,14 +151,58 @@ class ReadyPages:
         self.put_outside(page, host)
         self.remember(page, self._texts.pop(page))
 
+    # ------------------------------------------------------------------------------------------------ changed
+
+    def take_out(self, pages: Iterable[int]) -> set[int]:
+        """Ready pages are not to be asked for any more; answers those that are held elsewhere and come back."""
+        at, by_host = self._table.pages.at, defaultdict[int, set[int]](set)
+        for page in pages:
+            if at.working[page]:
+                by_host[at.host[page]].add(page)
+            else:
+                self._table.hosts.at.outside[at.host[page]] -= 1
+                self.outside -= 1
+        held: set[int] = set()
+        for host, wanted in by_host.items():
+            removed = self.working.remove(host, wanted)
+            held |= wanted - removed
+            self._table.hosts.at.queued[host] -= len(removed)
+            self._is_hungry = self._is_hungry or bool(self._table.hosts.at.outside[host])
+            for page in removed:
+                at.working[page] = False
+                self.remember(page, self._texts.pop(page))
+        return held
+
+    def reorder(self, pages: Iterable[int]) -> None:
+        """The scores of these ready pages have changed; those outside are planned anew."""
+        at = self._table.pages.at
+        hosts = {at.host[page] for page in pages}
+        self.working.reorder(hosts, at.score)
+        self._worst = -math.inf  # not known any more: whoever comes next may join
+        self.plan_anew()
+
+    def plan_anew(self) -> None:
+        """Pages outside are better than they were, or there are more of them."""
+        if self.outside:
+            self._unplanned = self.outside
+            self._is_short = True
+
+    def text_in_memory(self, page: int) -> Text | None:
+        """The URL of a page that is never written, if it is kept; may be asked by a thread."""
+        return self._in_memory.get(page)
+
     # ------------------------------------------------------------------------------------------------ out
 
     def pop(self, now: float) -> tuple[int, int, Text] | None:
         """The best (page, host, text) that may be asked for now; the host is busy until `release`."""
         found = self.working.pop(now)
-        if found is None:
-            return None
-        page, host = found
+        return None if found is None else self._leave(*found)
+
+    def take(self, page: int, host: int) -> tuple[int, int, Text] | None:
+        """The same for this very page, if it is the best of its host and the host is free."""
+        return self._leave(page, host) if self.working.take(host, page) else None
+
+    def _leave(self, page: int, host: int) -> tuple[int, int, Text]:
         hosts = self._table.hosts.at
         queued = hosts.queued[host] = hosts.queued[host] - 1
         self._table.pages.at.working[page] = False

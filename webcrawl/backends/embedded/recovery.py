@@ -190,7 +190,11 @@ def _let_rest(recovered: Recovered, store: Store, claims: list[Claim], policy: H
     found_before = min(float(store.meta("new_hosts_at") or 0.0), latest)
     recovered.new_hosts_at = latest if any(host > hosts.count for host in asked) else found_before
     known = np.array(sorted(host for host in asked if host <= hosts.count), np.uint32)
-    hosts.next_at[known] = np.maximum(hosts.next_at[known], now + _pauses(hosts, known, policy))
+    pauses = _pauses(hosts, known, policy)
+    for target, value in store.rows("SELECT target, value FROM controls WHERE kind = 'delay' AND value IS NOT NULL"):
+        delayed = known == recovered.table.host_ids.get(key(target, recovered.hash_seed))
+        pauses[delayed] = np.maximum(pauses[delayed], float(value))
+    hosts.next_at[known] = np.maximum(hosts.next_at[known], now + pauses)
     changed = [*recovered.hosts_to_write, *known.tolist()]
     with store.writer:
         rests = ((float(hosts.next_at[host]), host) for host in changed)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from webcrawl.core.lifecycle import Event
 from webcrawl.core.pagetable import HAS_ROBOTS, PageTable
 from webcrawl.core.reasons import Reason
 from webcrawl.core.robots import ALLOW_ALL, Answer, Robots, expires_at, judge_answer, origin_of, parse
+from webcrawl.core.urls import host_of
 
 MOST_HOPS = 5
 FORGET_SECONDS = 30 * 86_400.0  # unreachable for so long: as if there were no file
@@ -144,6 +145,24 @@ class RobotsFiles:
         """A request for this origin's file is on its way."""
         self._known[origin].is_fetching = True
 
+    def call_off(self, origin: str) -> None:
+        """The request for this origin's file is not made, and nobody needs it for now."""
+        known = self._known.get(origin)
+        if known is not None:
+            known.is_fetching = False
+
+    def ask_again(self, origin: str) -> None:
+        """Believe this origin's file no longer, or do not wait with the next attempt to have it."""
+        known = self._known.get(origin)
+        if known is not None and not known.is_fetching:
+            known.expires_at = known.retry_at = 0.0
+            known.retries = 0
+
+    def origins_of(self, hosts: Collection[str]) -> list[str]:
+        """The origins of these hosts whose files are known; for the refill's thread."""
+        stored = (origin for (origin,) in self._store.rows("SELECT origin FROM robots"))
+        return [origin for origin in {*stored, *list(self._known)} if host_of(f"{origin}/") in hosts]
+
     def abandon(self, origin: str, now: float) -> None:
         """The request for this origin's file is not made: the host it leads to was given up."""
         known = self._known.get(origin)
@@ -248,6 +267,11 @@ class RobotsFiles:
         columns = "answer, expires_at, retry_at, retries, unreachable_since, digest, body"
         rows = self._store.rows(f"SELECT {columns} FROM robots WHERE origin = ?", origin)  # noqa: S608 - our own names
         return [(*row[:-1], parse(row[-1], self._policy.agent) if row[-1] is not None else None) for row in rows]
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether files are being read."""
+        return bool(self._loading)
 
     def take_loaded(self) -> list[str]:
         """Origins whose files have been read since the last call."""

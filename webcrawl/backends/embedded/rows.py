@@ -23,7 +23,7 @@ def record_row(table: PageTable, report: Report, state: int, original: int, grou
         at.visits[page],
         at.failures[page],
         at.depth[page],
-        report.lease.score,
+        report.lease.score if table.unboosted is None else table.own_score(page),
         at.due[page],
         visit.ended_at + clock_offset,
         visit.status,
@@ -44,8 +44,8 @@ def change_rows(table: PageTable, pages: Iterable[int]) -> Iterator[Row]:
     at = table.pages.at
     for page in pages:
         state = READY if at.state[page] == LEASED else at.state[page]
-        known = at.reason[page], at.visits[page], at.failures[page], at.depth[page], at.score[page], at.due[page]
-        yield page, state, *known
+        score = table.own_score(page)
+        yield page, state, at.reason[page], at.visits[page], at.failures[page], at.depth[page], score, at.due[page]
 
 
 def host_rows(table: PageTable, hosts: Iterable[int], clock_offset: float) -> Iterator[Row]:

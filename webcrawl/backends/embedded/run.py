@@ -3,6 +3,7 @@
 frontier.sqlite   the store (see `store`)
 claims.bin        the claim journal; present only while a crawl runs or after an unclean end (see `journal`)
 lock              held by the process that works on the run
+control/          commands for the crawl, and its answers (see `controls`)
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import apsw
 
+from webcrawl.backends.embedded.controls import Wishes
 from webcrawl.backends.embedded.frontier import EmbeddedFrontier
 from webcrawl.backends.embedded.hosts import Hosts
 from webcrawl.backends.embedded.journal import ClaimJournal
@@ -30,8 +32,10 @@ from webcrawl.backends.embedded.writer import FeedFile, Writer
 from webcrawl.core.backoff import BackoffPolicy
 from webcrawl.core.errors import RunError, StoreError
 from webcrawl.core.filters import Admission
+from webcrawl.core.names import Addresses, NoAddresses
 from webcrawl.core.politeness import HostPolicy, Hours
 from webcrawl.core.strategies import Scorer
+from webcrawl.core.turns import Sharing
 from webcrawl.core.urls import CANONICAL_VERSION
 
 SWITCH_SECONDS = 0.0005  # how long a thread of ours may keep the event loop waiting for the interpreter
@@ -49,8 +53,12 @@ class Plugs:
     own: HostPolicy = field(default_factory=lambda: HostPolicy(0.0))
     is_own: Callable[[str], bool] = lambda name: False  # whether politeness is off for a host
     backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
+    pages_per_visit: Mapping[str, int] = field(default_factory=dict)
     robots: RobotsPolicy | None = None  # None: nobody is asked for a robots.txt
     quiet: tuple[Hours, ...] = ()
+    sharing: Sharing = field(default_factory=Sharing)
+    addresses: Addresses = field(default_factory=NoAddresses)
+    wishes: Wishes = field(default_factory=Wishes)
     on_ready: Callable[[], None] = lambda: None
     on_failure: Callable[[StoreError], None] = lambda error: None
 
@@ -89,7 +97,7 @@ class EmbeddedRun:
         for number, path, settled in self.store.rows("SELECT id, path, settled_bytes FROM feeds"):
             self.writer.feeds[number] = FeedFile(number, Path(path), settled)
         rng = random.Random(seed)
-        hosts = Hosts(self.recovered, plugs.policy, plugs.own, plugs.is_own, plugs.backoff, rng)
+        hosts = Hosts(self.recovered, plugs.policy, plugs.own, plugs.is_own, plugs.backoff, plugs.pages_per_visit, rng)
         self.frontier = EmbeddedFrontier(
             self.store,
             journal,
@@ -101,7 +109,11 @@ class EmbeddedRun:
             self.recovered,
             plugs.robots,
             plugs.quiet,
+            plugs.sharing,
+            plugs.addresses,
+            now if self.recovered.table.pages.count else 0.0,
             plugs.on_ready,
+            plugs.wishes,
         )
         self._note_start(now)
         sys.setswitchinterval(SWITCH_SECONDS)

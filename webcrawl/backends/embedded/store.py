@@ -11,6 +11,8 @@ Tables
     hosts     one row per host: name, site, next_at (when it may be asked again), counts (Castillo 2004, §7.3.1),
               what it asked for (crawl_delay), how long its last answer took, the length of its rest, its troubles
     robots    one row per origin: what its robots.txt answered, when it must be asked again, the file
+    addresses where hosts lived, newest last: a row whenever that changes
+    controls  what the operator has changed while the crawl ran: rules by kind and target; no value: taken back
     refusals  links that got no row: how many per host (0: no row of its own) and reason; the host is the one that the
               link leads to, for `nofollow` the one that asks
     feeds     output files and the length of each that is settled
@@ -43,7 +45,7 @@ import numpy.typing as npt
 from webcrawl.core.columns import Array
 from webcrawl.core.errors import RunError, StoreError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 FILE_NAME = "frontier.sqlite"
 ROWS_AT_ONCE = 50_000
 CACHE_KIB = 16_384  # of each of the two connections; pages are written in the order of their ids, so little is enough
@@ -74,6 +76,9 @@ CREATE TABLE commits(id INTEGER PRIMARY KEY, at REAL NOT NULL, lengths TEXT NOT 
 CREATE TABLE suspects(page INTEGER PRIMARY KEY, crashes INTEGER NOT NULL);
 CREATE TABLE unfinished(page INTEGER PRIMARY KEY);
 CREATE TABLE starts(id INTEGER PRIMARY KEY, started_at REAL NOT NULL, ended_at REAL, reason TEXT, ledger TEXT);
+CREATE TABLE addresses(host INTEGER, seen_at REAL, addresses TEXT NOT NULL, PRIMARY KEY(host, seen_at)) WITHOUT ROWID;
+CREATE TABLE controls(kind TEXT, target TEXT, value TEXT, set_at REAL NOT NULL, PRIMARY KEY(kind, target))
+    WITHOUT ROWID;
 """
 
 # From each older version to the next, one transaction each.
@@ -92,6 +97,11 @@ CREATE TABLE robots(origin TEXT PRIMARY KEY, page INTEGER NOT NULL, answer INTEG
 """,
     2: """
 ALTER TABLE records ADD COLUMN directives TEXT;
+""",
+    3: """
+CREATE TABLE addresses(host INTEGER, seen_at REAL, addresses TEXT NOT NULL, PRIMARY KEY(host, seen_at)) WITHOUT ROWID;
+CREATE TABLE controls(kind TEXT, target TEXT, value TEXT, set_at REAL NOT NULL, PRIMARY KEY(kind, target))
+    WITHOUT ROWID;
 """,
 }
 

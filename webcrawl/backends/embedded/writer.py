@@ -45,6 +45,10 @@ class Group:
     host_updates: list[Row] = field(default_factory=list)
     refusals: list[Row] = field(default_factory=list)
     robots: list[Row] = field(default_factory=list)
+    asked_again: list[Row] = field(default_factory=list)
+    addresses: list[Row] = field(default_factory=list)
+    controls: list[Row] = field(default_factory=list)
+    meta: list[Row] = field(default_factory=list)
     outputs: dict[int, list[bytes]] = field(default_factory=dict)
     headers: list[Row] = field(default_factory=list)
     cleared: list[Row] = field(default_factory=list)
@@ -62,6 +66,10 @@ class Group:
             or self.host_updates
             or self.refusals
             or self.robots
+            or self.asked_again
+            or self.addresses
+            or self.controls
+            or self.meta
             or self.outputs
             or self.done
         )
@@ -87,8 +95,8 @@ ON CONFLICT(page) DO UPDATE SET
 
 CHANGED = """
 INSERT INTO records(page, state, reason, visits, failures, depth, score, due_at) VALUES(?,?,?,?,?,?,?,?)
-ON CONFLICT(page) DO UPDATE SET state = excluded.state, reason = excluded.reason, depth = excluded.depth,
-    score = excluded.score, due_at = excluded.due_at"""
+ON CONFLICT(page) DO UPDATE SET state = excluded.state, reason = excluded.reason, failures = excluded.failures,
+    depth = excluded.depth, score = excluded.score, due_at = excluded.due_at"""
 
 HOST = """
 UPDATE hosts SET next_at = ?2, known = ?3, stored = ?4, failed = ?5, dynamic = ?6, body_bytes = ?7, crawl_delay = ?8,
@@ -114,6 +122,10 @@ STATEMENTS = (
     ("host_updates", HOST),
     ("refusals", REFUSAL),
     ("robots", ROBOTS),
+    ("asked_again", "UPDATE robots SET expires_at = 0, retry_at = 0, retries = 0 WHERE origin = ?"),
+    ("addresses", "INSERT OR REPLACE INTO addresses VALUES(?,?,?)"),
+    ("controls", "INSERT OR REPLACE INTO controls VALUES(?,?,?,?)"),
+    ("meta", "INSERT OR REPLACE INTO meta VALUES(?,?)"),
     ("headers", "UPDATE feeds SET header = ?2 WHERE id = ?1"),
     ("cleared", "DELETE FROM suspects WHERE page = ?"),
     ("unfinished", "INSERT OR IGNORE INTO unfinished VALUES(?)"),

@@ -28,6 +28,10 @@ class Admission:
     """All rules of a crawl, asked in order; the first refusal counts."""
 
     def __init__(self, rules: list[Rule]) -> None:
+        self.renew(rules)
+
+    def renew(self, rules: list[Rule]) -> None:
+        """Go by these rules from now on."""
         self._host_rules = [rule for rule in rules if rule.by_host]
         self._url_rules = [rule for rule in rules if not rule.by_host]
         self._verdicts: dict[tuple[str, bool], Reason | None] = {}

@@ -29,6 +29,7 @@ from webcrawl.core.urls import canonicals, host_of, resolve, split
 Pieces = tuple[str, ...]  # a pattern, split at its asterisks
 
 EVERYTHING: Pieces = ("", "")
+WHOLE_HOST: tuple[Pieces, ...] = (EVERYTHING, ("/", ""))
 LONGEST_LIST = 3
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
@@ -44,8 +45,9 @@ class OptOut:
 
     by_host: ClassVar[bool] = False
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, lines: Iterable[str], reason: Reason = Reason.OPTED_OUT) -> None:
         """Raises ValueError for a line that is no entry; `parse_optout` says it to the operator."""
+        self._reason = reason
         hosts: dict[str, list[Pieces]] = {}
         sites: dict[str, list[Pieces]] = {}
         for line in lines:
@@ -58,13 +60,23 @@ class OptOut:
 
     def refuse(self, url: str, host: str) -> Reason | None:
         """Refuse what is on the list."""
-        patterns = self._of_host.get(host)
-        if patterns is None:
-            patterns = self._remember(host)
+        return self._reason if self.covers(url, host) else None
+
+    def covers(self, url: str, host: str) -> bool:
+        """Whether a page is on the list."""
+        patterns = self._patterns(host)
         if not patterns:
-            return None
+            return False
         resource = split(canonicals([url])[0])[2]
-        return Reason.OPTED_OUT if any(_matches(pieces, resource) for pieces in patterns) else None
+        return any(_matches(pieces, resource) for pieces in patterns)
+
+    def refuse_host(self, host: str) -> Reason | None:
+        """Refuse a host that is on the list with all its pages."""
+        return self._reason if any(pieces in WHOLE_HOST for pieces in self._patterns(host)) else None
+
+    def _patterns(self, host: str) -> tuple[Pieces, ...]:
+        patterns = self._of_host.get(host)
+        return self._remember(host) if patterns is None else patterns
 
     def _remember(self, host: str) -> tuple[Pieces, ...]:
         if len(self._of_host) >= REMEMBERED_HOSTS:
@@ -77,6 +89,29 @@ class OptOut:
                 found += self._sites.get(".".join(labels[start:]), ())
         self._of_host[host] = tuple(found)
         return self._of_host[host]
+
+
+class CurrentOptOut:
+    """The list as it is at the moment; `rule` is replaced when the file has changed."""
+
+    by_host: ClassVar[bool] = False
+
+    def __init__(self, rule: OptOut) -> None:
+        self.rule = rule
+
+    def refuse(self, url: str, host: str) -> Reason | None:
+        """Refuse what is on the list now."""
+        return self.rule.refuse(url, host)
+
+
+def spelled(entry: str) -> str:
+    """An entry in its one spelling; ValueError for what is none.
+
+    >>> spelled("https://Example.org/"), spelled("*.example.org"), spelled("example.org/%7Eme/*")
+    ('example.org', '.example.org', 'example.org/~me/*')
+    """
+    is_site, host, pieces = _entry(entry.strip())
+    return f"{'.' if is_site else ''}{host}{'' if pieces == EVERYTHING else '*'.join(pieces)}"
 
 
 def parse_optout(text: str, name: str) -> OptOut:

@@ -87,11 +87,17 @@ class AllowedPeers:
         self._suffixes = tuple(name for name in names if name.startswith("."))
         self._proxy_for = proxy_for
         self._has_contact = has_contact
+        self._origins: frozenset[str] = frozenset()
+        self._seed_hosts: frozenset[str] = frozenset()
+        self._verdicts: dict[tuple[str, str], Reason | None] = {}
+        self.except_origins(origins)
+
+    def except_origins(self, origins: Iterable[str]) -> None:
+        """The operator has given seeds of these origins."""
         hosts = {origin: host_of(origin + "/") for origin in origins}
         excepted = {origin: host for origin, host in hosts.items() if is_private_host(host) and not self.contains(host)}
-        self._origins = frozenset(excepted)
-        self._seed_hosts = frozenset(map(_spelled, excepted.values()))
-        self._verdicts: dict[tuple[str, str], Reason | None] = {}
+        self._origins |= frozenset(excepted)
+        self._seed_hosts |= frozenset(map(_spelled, excepted.values()))
 
     @property
     def by_host(self) -> bool:
