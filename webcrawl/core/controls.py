@@ -334,4 +334,4 @@ def unknown_target(target: str) -> str:
     if target.startswith("."):
         return f"No page of a host of {target} is known."
     host, slash, _ = target.partition("/")
-    return f"No page of that host is known: {host}." if not slash else f"No page that is known matches {target}."
+    return f"No page of that host is known: {host}." if not slash else f"No known page is changed by this: {target}."

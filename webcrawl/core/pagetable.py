@@ -1,4 +1,4 @@
-"""What is known of every page and host, in columns: about 47 bytes a page and 70 a host, keys included.
+"""What is known of every page and host, in columns: about 47 bytes a page and 90 a host, keys included.
 
 Rules kept here:
 1. Ids are dense from 1 in the order of discovery and shared with the link graph.
@@ -55,7 +55,7 @@ class PageTable:
             crawl_delay=np.float32,
             took=np.float32,
             rest_seconds=np.uint32,
-            incident_at=np.float64,
+            incident_at=np.uint32,
             steps=np.uint8,
             trouble=np.uint8,
             flags=np.uint8,

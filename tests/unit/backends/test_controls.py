@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.unit.backends.polite import DAY, PoliteCrawl, Said, Web, site, urls
@@ -14,6 +16,7 @@ from webcrawl.backends.embedded import Wishes, read_rules
 from webcrawl.core.controls import Answer, Rules, parse
 from webcrawl.core.filters.optout import CurrentOptOut, OptOut
 from webcrawl.core.frontier import Empty, Lease, Offer, Wait
+from webcrawl.core.lifecycle import State
 from webcrawl.core.reasons import Reason
 
 FILE = "http://a.test/robots.txt"
@@ -194,7 +197,8 @@ def test_a_kill_before_the_pages_were_changed_leaves_the_rule_and_the_command_do
     [
         (("block", "nobody.test"), "No page of that host is known: nobody.test."),
         (("drop", ".nowhere.test"), "No page of a host of .nowhere.test is known."),
-        (("block", "a.test/none/*"), "No page that is known matches a.test/none/*."),
+        (("block", "a.test/none/*"), "No known page is changed by this: a.test/none/*."),
+        (("drop", "a.test/*?q={x}"), "No known page is changed by this: a.test/*?q={x}."),
         (("delay", "nobody.test", "60"), "No page of that host is known: nobody.test."),
         (("unblock", "a.test"), "a.test was not blocked; see `scrapy control list`."),
     ],
@@ -492,3 +496,77 @@ def test_without_rules_nothing_is_asked_before_a_lease(crawl: PoliteCrawl):
     control(crawl, "resume")
     assert crawl.frontier._gate.veto is None
     assert crawl.frontier._silence is None
+
+
+# ------------------------------------------------------------------------------------------------ anything in any order
+
+
+def check_books(crawl: PoliteCrawl) -> None:
+    """What the frontier counts is what is there."""
+    frontier = crawl.frontier
+    pages, hosts = frontier.table.pages, frontier.table.hosts
+    count = pages.count + 1
+    ready = pages.state[:count] == int(State.READY)
+    outside = np.flatnonzero(ready & ~pages.working[:count])
+    assert frontier._ready.outside == len(outside)
+    assert hosts.outside[: hosts.count + 1].sum() == len(outside)
+    queued = {-entry[1] for queue in frontier._ready.working.hosts.values() for entry in queue.pages}
+    assert len(queued) == frontier._ready.working.size == hosts.queued[: hosts.count + 1].sum()
+    held = {page for waiting in frontier._gate._held.values() for page, _, _ in waiting}
+    suspects = {page for page, _, _ in frontier._suspects}
+    assert set(np.flatnonzero(ready & pages.working[:count]).tolist()) <= queued | held | suspects
+    assert frontier.counts().adds_up()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_commands_in_any_order_with_kills_between_them(tmp_path: Path, seed: int):
+    """A host is asked for nothing while it is blocked, the books are right, and in the end everything was asked for."""
+    rng = random.Random(seed)
+    hosts = [f"h{number}.test" for number in range(4)]
+    crawl = PoliteCrawl(tmp_path / "run")
+    offered, blocked, done = set[str](), set[str](), list[str]()
+
+    def work(until: float) -> None:
+        begun = len(crawl.asked)
+        crawl.work(everything, until=until)
+        for lease in list(crawl.frontier._leases.values()):  # those that were under way then
+            crawl._report(lease, everything(lease.url, crawl.now))
+        found = crawl.asked[begun:]
+        assert not [one.url for one in found if one.url.split("/")[2] in blocked]
+        done.extend(one.url for one in found if not one.url.endswith("robots.txt"))
+
+    for _ in range(40):
+        host, choice = rng.choice(hosts), rng.randrange(9)
+        if choice == 0:
+            crawl.kill()
+            crawl = PoliteCrawl(tmp_path / "run", crawl.now)
+        elif choice == 1:
+            control(crawl, "block", host)
+            blocked.add(host)
+        elif choice == 2:
+            control(crawl, "unblock", host)
+            blocked.discard(host)
+        elif choice == 3:
+            control(crawl, "drop", f"{host}/*{rng.randrange(10)}")
+        elif choice == 4:
+            control(crawl, "boost", f"{host}/*{rng.randrange(10)}", rng.choice(["x3", "x0.2", "+7", "-7", "default"]))
+        elif choice == 5:
+            control(crawl, "delay", host, rng.choice(["20", "40", "default"]))
+        elif choice == 6:
+            control(crawl, "retry", "blocked")
+        else:
+            urls = [f"http://{host}/{rng.randrange(300)}" for _ in range(10)]
+            offered.update(urls)
+            crawl.offer(*urls)
+            crawl.commit()
+        work(crawl.now + rng.choice([0.0, 15.0, 60.0]))
+        check_books(crawl)
+    for host in hosts:
+        control(crawl, "unblock", host)
+    blocked.clear()
+    control(crawl, "retry", "blocked")
+    work(math.inf)
+    check_books(crawl)
+    counts = crawl.frontier.counts()
+    assert (set(done), counts.ready, counts.refused) == (offered, 0, 0)
+    crawl.close()

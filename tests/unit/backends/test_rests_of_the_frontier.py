@@ -263,3 +263,21 @@ def test_where_hosts_lived_is_kept(tmp_path: Path):
     rows = crawl.run.store.rows("SELECT host, seen_at, addresses FROM addresses ORDER BY seen_at")
     assert rows == [(1, START + 1.0, "192.0.2.1"), (1, START + 2.0, "192.0.2.1 2001:db8::1")]
     crawl.close()
+
+
+def test_a_large_table_is_scanned_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("webcrawl.backends.embedded.duepages.SCANNED_AT_ONCE", 0)
+    crawl = PoliteCrawl(tmp_path / "run")
+    crawl.offer(*[f"http://h{number}.test/" for number in range(20)])
+    failed: set[str] = set()
+
+    def web(url: str, now: float) -> Said:
+        if url in failed or url.endswith("robots.txt"):
+            return fine(url, now)
+        failed.add(url)
+        return Said(500)
+
+    asked = crawl.work(web)
+    assert len(asked) == 20 * 3
+    assert crawl.frontier.counts().pages == 20
+    crawl.close()

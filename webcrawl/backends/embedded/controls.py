@@ -293,15 +293,15 @@ class Controls:
             self._frontier.flush(now, job.note_written)
 
     def _answering(
-        self, command: Command, text: str, done: Callable[[Answer], None], warning: str = ""
+        self, said: Callable[[str], str], done: Callable[[Answer], None], target: str = "", warning: str = ""
     ) -> Callable[[Found, int, float], None]:
-        """What ends a job: write, then answer."""
+        """What ends a job: write, then answer; a target of which nothing is known is told."""
 
         def end(found: Found, changed: int, now: float) -> None:
             warnings = [warning] if warning else []
-            if command.name != "retry" and (not found.has_hosts or ("/" in command.target and not len(found.pages))):
-                warnings.append(unknown_target(command.target))
-            answer = Answer(text.format(f"{changed:,} page{'' if changed == 1 else 's'}"), warnings=warnings)
+            if target and (not found.has_hosts or ("/" in target and not len(found.pages))):
+                warnings.append(unknown_target(target))
+            answer = Answer(said(f"{changed:,} page{'' if changed == 1 else 's'}"), warnings=warnings)
             answer.facts["pages"] = changed
             self._frontier.flush(now, lambda: done(answer))
 
@@ -309,9 +309,10 @@ class Controls:
 
     def _refuse(self, command: Command, now: float, done: Callable[[Answer], None]) -> None:
         later = "what is found later will be, too" if command.name == "block" else "what is found later is not affected"
-        text = f"{command.target}: of what waited, {{}} refused; {later}."
-        find = self._finder(command.target, WAITING)
-        self._begin(find, self._refuse_part, self._answering(command, text, done), now)
+        end = self._answering(
+            lambda pages: f"{command.target}: of what waited, {pages} refused; {later}.", done, command.target
+        )
+        self._begin(self._finder(command.target, WAITING), self._refuse_part, end, now)
 
     def _refuse_part(self, found: Found, part: slice) -> int:
         at, table = self._table.pages.at, self._table
@@ -330,13 +331,14 @@ class Controls:
     def _unblock(self, command: Command, had: bool, now: float, done: Callable[[Answer], None]) -> None:
         warning = "" if had else f"{command.target} was not blocked; see `scrapy control list`."
         find = self._finder(command.target, (State.REFUSED,), Reason.BLOCKED)
-        text = f"{command.target}: {{}} may be asked for again."
-        end = self._answering(command, text, done, warning)
+        target = command.target
+        end = self._answering(lambda pages: f"{target}: {pages} may be asked for again.", done, target, warning)
         self._begin(find, lambda found, part: self._bring_back(found, part, Reason.BLOCKED), end, now)
 
     def _boost(self, command: Command, now: float, done: Callable[[Answer], None]) -> None:
         find = self._finder(command.target, tuple(state for state in State if state is not State.STORED))
-        end = self._answering(command, f"{command.target}: the scores of {{}} were made anew.", done)
+        target = command.target
+        end = self._answering(lambda pages: f"{target}: the scores of {pages} were made anew.", done, target)
         self._begin(lambda: self._scored(find()), self._boost_part, end, now)
 
     def _scored(self, found: Found) -> Found:
@@ -356,7 +358,8 @@ class Controls:
                 self._table.boost(page, score)
                 if at.state[page] == State.READY:
                     changed.append(page)
-        self._ready.reorder(changed)
+        if changed:
+            self._ready.reorder(changed)
         return len(found.pages[part])
 
     def _retry(self, command: Command, now: float, done: Callable[[Answer], None]) -> None:
@@ -371,7 +374,7 @@ class Controls:
             self._ask_again(found.origins)
             return self._bring_back(found, part, reason)
 
-        end = self._answering(command, f"{command.target}: {{}} will be asked for again.", done)
+        end = self._answering(lambda pages: f"{command.target}: {pages} will be asked for again.", done)
         self._begin(lambda: self._with_origins(self._all(ENDED, reason), reason), change, end, now)
 
     def _with_origins(self, found: Found, reason: Reason) -> Found:
@@ -417,7 +420,7 @@ class Controls:
         """Go by a new list; what the old one refused and this one does not comes back."""
         assert self._wishes.optout is not None, "a list can be replaced only where there was one at the start"
         self._wishes.optout.rule = rule
-        end = self._answering(Command("retry"), "The opt-out list was read again; {} may be asked for again.", done)
+        end = self._answering(lambda pages: f"The opt-out list was read again; {pages} may be asked for again.", done)
         self._begin(self._opted_in, lambda found, part: self._bring_back(found, part, Reason.OPTED_OUT), end, now)
 
     def _opted_in(self) -> Found:

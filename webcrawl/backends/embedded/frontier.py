@@ -23,6 +23,7 @@ from webcrawl.backends.embedded.arrivals import Arrivals
 from webcrawl.backends.embedded.beside import Beside, RobotsFirst
 from webcrawl.backends.embedded.controls import Controls, Wishes
 from webcrawl.backends.embedded.depths import Depths
+from webcrawl.backends.embedded.duepages import DuePages
 from webcrawl.backends.embedded.gate import Gate
 from webcrawl.backends.embedded.hosts import Hosts
 from webcrawl.backends.embedded.journal import Claim, ClaimJournal
@@ -46,7 +47,6 @@ from webcrawl.core.turns import Sharing
 from webcrawl.core.urls import Kind, canonicals, host_of, key, keys, kind_of
 
 LOOKS_AT_ONCE = 100  # pages that are refused in one turn of the event loop
-WAKE_AT_ONCE = 1_000  # in one turn of the event loop
 ROWS_IN_GROUP = 5_000
 
 
@@ -84,10 +84,12 @@ class EmbeddedFrontier:
         self._ready = ReadyPages(self.table, store, writer, rules, hosts.connections_of, recovered.outside, on_ready)
         call = self._ready.refill.call
         self._robots = RobotsFiles(robots, self.table, store, call, hosts.pause_of) if robots else None
+        self._due = DuePages(self.table, self._ready, call, recovered.next_due)
         self._gate = Gate(
             self.table,
             hosts,
             self._ready,
+            self._due,
             self._robots,
             rules.pages_per_host,
             recovered.hash_seed,
@@ -108,7 +110,6 @@ class EmbeddedFrontier:
         self._refusals: dict[tuple[int, Reason], int] = {}
         self._refused_links = recovered.refused_links
         self.body_bytes = int(self.table.hosts.body_bytes[: self.table.hosts.count + 1].sum())
-        self._next_due = recovered.next_due
         self._suspects = recovered.suspects
         self._accused = {page for page, _, _ in recovered.suspects}
         self._is_careful = recovered.is_careful  # ask only for pages that are on disk, where a crash can be counted
@@ -275,8 +276,8 @@ class EmbeddedFrontier:
             self._gate.take_news(now)
         if self._depths.is_reading:
             self._depths.take_links(self._group)
-        if now >= self._next_due or now >= self._gate.next_due:
-            self._wake_pages(now)
+        if now >= self._due.next_at or self._due.is_scanning:
+            self._due.wake(now)
         if self._suspects and not self._suspect:
             self._try_suspect(now)
         leases: list[Lease] = []
@@ -325,8 +326,8 @@ class EmbeddedFrontier:
     def next_instant(self, now: float) -> float:
         """When something may be leased again without any report; infinity: never."""
         waiting = self._ready.working.next_due_at()
-        instants = [self._next_due, self._gate.next_due, math.inf if waiting is None else waiting]
-        if self._ready.outside or self._suspects or self._gate.is_busy:
+        instants = [self._due.next_at, math.inf if waiting is None else waiting]
+        if self._ready.outside or self._suspects or self._gate.is_busy or self._due.is_scanning:
             instants.append(now + SOON_SECONDS)
         return min(instants)
 
@@ -356,7 +357,7 @@ class EmbeddedFrontier:
     @property
     def is_selecting(self) -> bool:
         """Whether more pages are on their way into the working set."""
-        return self._ready.is_selecting or self._depths.is_reading
+        return self._ready.is_selecting or self._depths.is_reading or self._due.is_scanning
 
     def wait_for_selection(self) -> None:
         """Block until the selection under way has ended; for tests and benchmarks without an event loop."""
@@ -400,23 +401,6 @@ class EmbeddedFrontier:
     def can_be_read(self, page: int) -> bool:
         """Whether the URL of a page is on disk, or kept."""
         return page not in self._unwritable or self._ready.text_in_memory(page) is not None
-
-    def _wake_pages(self, now: float) -> None:
-        """Pages whose due time has come are ready again, outside the working set."""
-        self._gate.next_due = math.inf
-        columns = self.table.pages
-        due = columns.due[: columns.count + 1]
-        waiting = np.flatnonzero(due)
-        instants = due[waiting]
-        ripe = waiting[instants <= now]
-        for page in ripe[:WAKE_AT_ONCE].tolist():
-            columns.at.due[page] = 0
-            self.table.move(page, Event.FALL_DUE)
-            self._ready.put_outside(page, columns.at.host[page], is_wanted=True)
-        later = instants[instants > now]
-        self._next_due = float(later.min()) if later.size else math.inf
-        if ripe.size > WAKE_AT_ONCE:
-            self._next_due = now + SOON_SECONDS
 
     def _try_suspect(self, now: float) -> None:
         """Pages that saw the crawler die run one at a time, after something else has been settled."""
@@ -487,8 +471,7 @@ class EmbeddedFrontier:
         at.visits[page] = min(lease.visit + 1, 65535)
         at.failures[page] = 0 if report.event is STORE else min(lease.failures + report.counts, 255)
         if report.due_at:
-            at.due[page] = math.ceil(report.due_at)
-            self._next_due = min(self._next_due, float(math.ceil(report.due_at)))
+            self._due.note(page, report.due_at)
         return state
 
     def _take_all_links(self, lease: Lease, report: Report, now: float) -> int:

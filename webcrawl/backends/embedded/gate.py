@@ -13,11 +13,11 @@ Nothing here waits; `take_news` applies what threads have found since.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
+from webcrawl.backends.embedded.duepages import DuePages
 from webcrawl.backends.embedded.hosts import Hosts
 from webcrawl.backends.embedded.ready import ReadyPages, Text
 from webcrawl.backends.embedded.robotsfiles import DISALLOWED, FETCH, GO, LOAD, REST, Errand, RobotsFiles
@@ -45,6 +45,7 @@ class Gate:
         table: PageTable,
         hosts: Hosts,
         ready: ReadyPages,
+        due: DuePages,
         files: RobotsFiles | None,
         pages_per_host: int,
         hash_seed: int,
@@ -54,7 +55,7 @@ class Gate:
         addresses: Addresses,
         started_at: float,
     ) -> None:
-        self._table, self._hosts, self._ready, self._files = table, hosts, ready, files
+        self._table, self._hosts, self._ready, self._due, self._files = table, hosts, ready, due, files
         self._pages_per_host, self._hash_seed = pages_per_host, hash_seed
         self._note_change, self._admit_robots = note_change, admit_robots
         self._sharing, self._addresses = sharing, addresses
@@ -68,7 +69,6 @@ class Gate:
         self._found: deque[Array] = deque()
         self._reviving = 0
         self._jobs: deque[Callable[[float], bool]] = deque()
-        self.next_due = math.inf  # of pages postponed here
         self.veto: Veto | None = None  # None: nobody has asked us to stay away from anything
 
     @property
@@ -171,10 +171,8 @@ class Gate:
 
     def _postpone(self, page: int, host: int, text: Text, now: float) -> bool:
         assert self._files is not None
-        due = math.ceil(self._files.retry_at(text[0]))
         self._table.move(page, Event.POSTPONE, Reason.ROBOTS_UNREACHABLE)
-        self._table.pages.at.due[page] = due
-        self.next_due = min(self.next_due, float(due))
+        self._due.note(page, self._files.retry_at(text[0]))
         self._note_change(page)
         self._ready.remember(page, text)
         self._ready.release(host, now)

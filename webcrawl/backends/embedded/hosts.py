@@ -209,4 +209,8 @@ class Hosts:
 
     def _keep(self, host: int, health: Health) -> None:
         at = self.columns.at
-        at.steps[host], at.trouble[host], at.incident_at[host] = health
+        at.steps[host], at.trouble[host], at.incident_at[host] = (
+            health.steps,
+            health.trouble,
+            math.ceil(health.incident_at),
+        )
