@@ -134,7 +134,7 @@ def assemble(
             policy=_host_policy(choices.politeness),
             sync=choices.run.sync,
             own=HostPolicy(0.0, choices.politeness.off_connections),
-            is_own=_never if choices.politeness.is_on else lambda name: peers.is_own(f"http://{name}/", name),
+            is_own=_never if choices.politeness.is_on else lambda name: _is_own(peers, name),
             backoff=BackoffPolicy(**vars(choices.backoff)),
             pages_per_visit=dict(pages_in_visit(text) for text in choices.politeness.pages_per_visit),
             robots=_robots_policy(choices, peers),
@@ -210,6 +210,11 @@ def _robots_policy(choices: Choices, peers: AllowedPeers) -> RobotsPolicy:
 def _sharing(politeness: config.Politeness) -> Sharing:
     groups = tuple(group_rule(text) for text in politeness.groups)
     return Sharing(politeness.address_delay_seconds, politeness.site_delay_seconds, groups)
+
+
+def _is_own(peers: AllowedPeers, name: str) -> bool:
+    """Politeness is off for this host: over http and over https, for which there may be different proxies."""
+    return all(peers.is_own(f"{scheme}://{name}/", name) for scheme in ("http", "https"))
 
 
 def _never(name: str) -> bool:

@@ -341,7 +341,7 @@ class FrontierScheduler(BaseScheduler):
             outcome = Outcome(Event.STORE, Reason.SPIDER_ERROR)
         report = Report(
             settlement.lease,
-            settlement.visit or Visit(now),
+            settlement.visit or settlement.answered or Visit(now),
             outcome.event,
             outcome.reason,
             outcome.due_at,

@@ -22,6 +22,7 @@ class Settlement:
     """Collects until the request is finished, then becomes one report."""
 
     __slots__ = (
+        "answered",
         "child_keys",
         "children",
         "is_done",
@@ -42,6 +43,7 @@ class Settlement:
         self.lease = lease
         self.request = request
         self.visit: Visit | None = None
+        self.answered: Visit | None = None  # as the network saw it, whatever middlewares made of it
         self.outcome: Outcome | None = None
         self.links: Sequence[str] = ()
         self.nofollow_links = 0

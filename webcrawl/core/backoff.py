@@ -1,14 +1,16 @@
 """What a host that does not want us, or does not answer, is given: time.
 
 Rules kept here:
-1. Three kinds of ends of a visit count for the host: a normal answer; a push back (429, 503, or any redirect or server
-   error that says Retry-After); silence (no connection, no answer in time, no address).
+1. Three kinds of ends of a visit count for the host: a normal answer; a push back (429, 503, or any server error that
+   says Retry-After); silence (no connection, no answer in time, no address). A redirect is a normal answer; if it says
+   Retry-After, the host rests that long before it is followed.
 2. A push back that says when to come back is taken at its word. Without a word, and after silence, the pause doubles
    from incident to incident, with jitter; one step per incident, not per answer: an answer to a request that was made
    before the last incident is part of that incident.
 3. Steps are forgiven when a host has answered normally and the last incident is long past.
-4. A host in trouble for several incidents without one normal answer sleeps for half a day (Castillo 2004, §A.1.1:
+4. A host that is silent for several incidents without one normal answer sleeps for half a day (Castillo 2004, §A.1.1:
    servers are "comatose", not dead), a name without an address for a week (§A.2.2); after some sleeps it is given up.
+   A host that pushes back is there: it is never given up.
 5. A page is not to blame for what its host does: whether a failure counts for the page, `is_pages_fault` says.
 
 Nothing here keeps state: `Health` goes in and comes out. Defaults as in StormCrawler: a minute, doubled up to a day,
@@ -57,7 +59,6 @@ class BackoffPolicy:
     sleep_seconds: float = 43_200.0
     sleeps: int = 3
     no_name_sleep_seconds: float = 604_800.0
-    no_name_sleeps: int = 1
 
     def after_answer(self, health: Health, ended_at: float) -> Health:
         """A normal answer."""
@@ -71,10 +72,9 @@ class BackoffPolicy:
     ) -> Rest:
         """The host asks for time; `retry_after` in seconds, or NO_WORD."""
         worsened = self._worsened(health, claimed_at, ended_at)
-        gives_up = self._gives_up(worsened.trouble, self.tries, self.sleeps)
         if retry_after >= 0:  # at its word, though "0" is no reason to hurry
-            return Rest(worsened, min(retry_after, LONGEST_REST_SECONDS), gives_up)
-        return Rest(worsened, self._pause(worsened, chance), gives_up)
+            return Rest(worsened, min(retry_after, LONGEST_REST_SECONDS))
+        return Rest(worsened, self._pause(worsened, chance))
 
     def after_silence(
         self, health: Health, claimed_at: float, ended_at: float, is_nameless: bool, chance: float
@@ -82,9 +82,9 @@ class BackoffPolicy:
         """The host does not answer; `is_nameless`: its name has no address."""
         worsened = self._worsened(health, claimed_at, ended_at)
         if is_nameless:
-            gives_up = self._gives_up(worsened.trouble, 0, self.no_name_sleeps)
-            return Rest(worsened, self.no_name_sleep_seconds, gives_up)
-        return Rest(worsened, self._pause(worsened, chance), self._gives_up(worsened.trouble, self.tries, self.sleeps))
+            is_second = bool(health.trouble) and ended_at - health.incident_at >= self.no_name_sleep_seconds
+            return Rest(worsened, self.no_name_sleep_seconds, is_second)
+        return Rest(worsened, self._pause(worsened, chance), worsened.trouble > self.tries + self.sleeps)
 
     def _worsened(self, health: Health, claimed_at: float, ended_at: float) -> Health:
         if health.trouble and claimed_at < health.incident_at:
@@ -97,18 +97,14 @@ class BackoffPolicy:
         doubled = self.first_seconds * 2.0 ** (health.steps - 1)
         return min(doubled, self.most_seconds) * (1.0 + self.jitter * chance)
 
-    @staticmethod
-    def _gives_up(trouble: int, tries: int, sleeps: int) -> bool:
-        return trouble > tries + sleeps
-
 
 def is_push_back(status: int, retry_after: float) -> bool:
     """Whether an answer asks for time.
 
-    >>> is_push_back(503, NO_WORD), is_push_back(500, NO_WORD), is_push_back(301, 30.0)
+    >>> is_push_back(503, NO_WORD), is_push_back(500, NO_WORD), is_push_back(500, 30.0)
     (True, False, True)
     """
-    return status in PUSH_BACK_STATUS or (retry_after >= 0 and (300 <= status < 400 or status >= 500))
+    return status in PUSH_BACK_STATUS or (retry_after >= 0 and status >= 500)
 
 
 def is_pages_fault(trouble: int, status: int, reason: Reason, retry_after: float) -> bool:

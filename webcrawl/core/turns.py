@@ -6,6 +6,8 @@ Rules kept here:
 2. The earliest moment of a request is the latest of its host's and of all its owners' moments.
 3. A host that finds an owner busy is parked there, in order of arrival. When the owner is free again one parked host
    is woken, not all of them: a server with ten thousand names costs as much as one with two.
+4. A host that was woken may not come: it has moved, has no pages left, or waits for another owner. Then the next one is
+   woken a moment later (`sweep`): nobody is parked for ever.
 
 Many names live at one address, and rudeness to one of them is rudeness to all (Castillo 2004, §A.1.2); BUbiNG keeps
 half a second between requests to an address for the same reason (Boldi et al. 2018). Nothing here reads a clock.
@@ -21,13 +23,13 @@ from dataclasses import dataclass
 class Owner:
     """What several hosts share."""
 
-    __slots__ = ("called_at", "delay_seconds", "next_at", "parked", "under_way")
+    __slots__ = ("called", "delay_seconds", "next_at", "parked", "under_way")
 
     def __init__(self, delay_seconds: float, next_at: float = 0.0) -> None:
         self.delay_seconds = delay_seconds
         self.next_at = next_at
         self.under_way = 0
-        self.called_at = 0.0  # the moment for which a host was woken
+        self.called = 0  # the host that was woken for the next turn
         self.parked: dict[int, None] = {}  # in order of arrival
 
 
@@ -91,14 +93,18 @@ Keys = list[tuple[str, float]]
 
 
 class Turns:
-    """Who may be asked among hosts with owners. `wake(host, at)` lets a parked host try again."""
+    """Who may be asked among hosts with owners.
+
+    `wake(host, at)` lets a parked host try again then, and says whether it has anything to try.
+    """
 
     MOST_OWNERS = 100_000  # idle ones beyond are forgotten
 
-    def __init__(self, not_before: float, wake: Callable[[int, float], None]) -> None:
+    def __init__(self, not_before: float, wake: Callable[[int, float], bool]) -> None:
         self._not_before = not_before  # the last process may have asked: owners are not remembered on disk
         self._wake = wake
         self._owners: dict[str, Owner] = {}
+        self._crowded: set[Owner] = set()  # those with parked hosts
         self._taken: dict[int, list[Owner]] = {}  # of requests that are under way
 
     def ask(self, host: int, keys: Keys, now: float) -> float:
@@ -106,7 +112,7 @@ class Turns:
         for key, seconds in keys:
             owner = self._owner(key, seconds, now)
             if owner.under_way or owner.next_at > now:
-                return self._later(owner, host, now)
+                return self._later(owner, host)
         return 0.0
 
     def take(self, request: int, host: int, keys: Keys, now: float) -> None:
@@ -114,7 +120,8 @@ class Turns:
         owners = [self._owner(key, seconds, now) for key, seconds in keys]
         for owner in owners:
             owner.under_way += 1
-            owner.parked.pop(host, None)
+            owner.called = 0
+            self._unpark(owner, host)
         self._taken[request] = owners
 
     def free(self, request: int, ended_at: float) -> None:
@@ -129,6 +136,16 @@ class Turns:
         for key, seconds in keys:
             self._wake_one(self._owner(key, seconds, now))
 
+    @property
+    def has_parked(self) -> bool:
+        """Whether any host is parked."""
+        return bool(self._crowded)
+
+    def sweep(self, now: float) -> None:
+        """Wake the next host wherever the one that was called has not come."""
+        for owner in [owner for owner in self._crowded if not owner.under_way and owner.next_at <= now]:
+            self._wake_one(owner)
+
     def _owner(self, key: str, seconds: float, now: float) -> Owner:
         owner = self._owners.get(key)
         if owner is None:
@@ -142,17 +159,25 @@ class Turns:
         for key in idle:
             del self._owners[key]
 
-    def _later(self, owner: Owner, host: int, now: float) -> float:
-        if not owner.under_way and owner.called_at <= now:  # nobody has been called for the next turn
-            owner.called_at = owner.next_at
-            owner.parked.pop(host, None)
+    def _later(self, owner: Owner, host: int) -> float:
+        if not owner.under_way and owner.called in (0, host):
+            owner.called = host
+            self._unpark(owner, host)
             return owner.next_at
         owner.parked[host] = None
+        self._crowded.add(owner)
         return math.inf
 
+    def _unpark(self, owner: Owner, host: int) -> None:
+        owner.parked.pop(host, None)
+        if not owner.parked:
+            self._crowded.discard(owner)
+
     def _wake_one(self, owner: Owner) -> None:
-        if not owner.under_way and owner.parked:
+        while not owner.under_way and owner.parked:
             host = next(iter(owner.parked))
-            del owner.parked[host]
-            owner.called_at = owner.next_at
-            self._wake(host, owner.next_at)
+            self._unpark(owner, host)
+            owner.called = host
+            if self._wake(host, owner.next_at):
+                return
+            owner.called = 0

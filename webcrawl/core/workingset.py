@@ -128,11 +128,13 @@ class WorkingSet:
         elif not queue.under_way:
             del self.hosts[host]
 
-    def wake(self, host: int, at: float, now: float) -> None:
-        """A host that was parked may be asked at this moment."""
+    def wake(self, host: int, at: float, now: float) -> bool:
+        """A host that was parked may be asked at this moment; whether it has any pages."""
         queue = self.hosts.get(host)
-        if queue is not None and queue.pages:
-            self._arrange(host, queue, at, now)
+        if queue is None or not queue.pages:
+            return False
+        self._arrange(host, queue, at, now)
+        return True
 
     def remove(self, host: int, pages: set[int]) -> set[int]:
         """Take pages of a host out again; those that were here."""
@@ -163,6 +165,17 @@ class WorkingSet:
             heapify(self._due)
             for host in due:
                 self._push_due(host, self.hosts[host])
+
+    def has_due(self) -> bool:
+        """Whether a host may be asked now, as far as this schedule knows."""
+        due = self._due
+        while due:
+            _, page, host = due[0]
+            queue = self.hosts.get(host)
+            if queue is not None and queue.due_page == page:
+                return True
+            heappop(due)
+        return False
 
     def next_due_at(self) -> float | None:
         """The earliest instant at which a waiting host may be asked, or None if no host waits."""

@@ -85,14 +85,11 @@ class OutcomeMiddleware:
         if settlement is None or settlement.request is not request:
             return response
         scheduler = self._scheduler
-        visit = settlement.visit = visit_of(request, scheduler.clock.now())
+        visit = settlement.visit = visit_of(request, scheduler.clock.now(), response)
         scheduler.crawl.frontier.note_answer_ended(settlement.lease, visit.ended_at)
-        visit.status = response.status
         visit.body_bytes = len(response.body)
         content_type = response.headers.get(b"Content-Type") or b""
         visit.mime = content_type.partition(b";")[0].strip().lower().decode("latin-1")
-        if said := response.headers.get(b"Retry-After"):
-            visit.retry_after = retry_after_seconds(said.decode("latin-1"), scheduler.clock.now())
         lease = settlement.lease
         if lease.kind == ROBOTS_KIND:
             settlement.robots = robots_answer(response)
@@ -122,14 +119,20 @@ class OutcomeMiddleware:
         return request if outcome.event is Event.FAIL else None
 
 
-def visit_of(request: Request, now: float) -> Visit:
-    """How long a request that has just ended took."""
+def visit_of(request: Request, now: float, response: Response | None = None) -> Visit:
+    """How long a request that has just ended took, and what the host said about coming back."""
     times = request.meta.get("webcrawl_times")
     if times is None:
         latency = request.meta.get("download_latency", 0.0)
-        return Visit(now, latency_seconds=latency, total_seconds=latency)
-    _, first_byte, total = times
-    return Visit(now, latency_seconds=first_byte, total_seconds=total)
+        visit = Visit(now, latency_seconds=latency, total_seconds=latency)
+    else:
+        _, first_byte, total = times
+        visit = Visit(now, latency_seconds=first_byte, total_seconds=total)
+    if response is not None:
+        visit.status = response.status
+        if said := response.headers.get(b"Retry-After"):
+            visit.retry_after = retry_after_seconds(said.decode("latin-1"), now)
+    return visit
 
 
 def reason_of(exception: Exception) -> Reason:

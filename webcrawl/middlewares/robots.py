@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+LONGEST_WAIT_SECONDS = 600.0  # who waits here keeps a page unsettled and a place in the downloader
 LONGEST_NAP_SECONDS = 5.0  # a host may become free before it was thought to
 TURN = "webcrawl_turn"
 IS_ROBOTS = "webcrawl_robots"
@@ -62,7 +63,10 @@ class RobotsMiddleware:
             if isinstance(answer, Reason):
                 raise IgnoreRequest(f"{request.url} is not asked for: {answer.sentence}")
             if isinstance(answer, Wait):
-                await asyncio.sleep(min(max(answer.until - now, 0.01), LONGEST_NAP_SECONDS))
+                seconds = answer.until - now
+                if seconds > LONGEST_WAIT_SECONDS:
+                    raise IgnoreRequest(f"{request.url} is not asked for: its host rests for {seconds:.0f} s")
+                await asyncio.sleep(min(max(seconds, 0.01), LONGEST_NAP_SECONDS))
             elif answer.kind == ROBOTS_KIND:
                 await self._fetch_robots(answer)
             else:
@@ -70,11 +74,12 @@ class RobotsMiddleware:
                 return
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """The turn is over."""
+        """The turn is over. For a page, what the host said is kept: a middleware may hide it from the others."""
+        settlement = current()
         if TURN in request.meta:
-            visit = visit_of(request, self._scheduler.clock.now())
-            visit.status = response.status
-            self._end(request, visit, Reason.NONE)
+            self._end(request, visit_of(request, self._scheduler.clock.now(), response), Reason.NONE)
+        elif settlement is not None and settlement.request is request:
+            settlement.answered = visit_of(request, self._scheduler.clock.now(), response)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
@@ -92,7 +97,7 @@ class RobotsMiddleware:
         """Fetch a robots.txt that stands before a request from elsewhere, and report it."""
         assert self._crawler.engine is not None
         request = Request(lease.url, meta={**ROBOTS_META, IS_ROBOTS: True}, dont_filter=True)
-        reason, answer = Reason.NONE, RobotsAnswer()
+        reason, answer, response = Reason.NONE, RobotsAnswer(), None
         try:
             response = await self._crawler.engine.download_async(request)
             answer = robots_answer(response)
@@ -100,7 +105,6 @@ class RobotsMiddleware:
             reason = reason_of(error)
         scheduler = self._scheduler
         now = scheduler.clock.now()
-        visit = visit_of(request, now)
-        visit.status = answer.status
+        visit = visit_of(request, now, response)
         scheduler.crawl.frontier.report(Report(lease, visit, Event.STORE, reason, robots=answer), now)
         scheduler.wake()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.backends.polite import DAY, START, Asked, PoliteCrawl, Said, urls
 from webcrawl.core.backoff import BackoffPolicy
-from webcrawl.core.frontier import Wait
+from webcrawl.core.frontier import Offer, Wait
 from webcrawl.core.politeness import HostPolicy, hours
 from webcrawl.core.reasons import Reason
 from webcrawl.core.turns import Sharing, group_rule
@@ -94,7 +94,7 @@ def test_nobody_is_asked_in_quiet_hours(tmp_path: Path):
 # ------------------------------------------------------------------------------------------------ back-off
 
 
-@pytest.mark.parametrize("status", [429, 503, 301, 500])
+@pytest.mark.parametrize("status", [429, 503, 500])
 def test_retry_after_rests_the_host_not_the_page_alone(tmp_path: Path, status: int):
     crawl = PoliteCrawl(tmp_path / "run")
     crawl.offer("http://a.test/0", "http://a.test/1", "http://b.test/0")
@@ -280,4 +280,38 @@ def test_a_large_table_is_scanned_in_a_thread(tmp_path: Path, monkeypatch: pytes
     asked = crawl.work(web)
     assert len(asked) == 20 * 3
     assert crawl.frontier.counts().pages == 20
+    crawl.close()
+
+
+def test_a_redirect_that_says_retry_after_is_followed_and_rests_the_host(tmp_path: Path):
+    """Some servers say `Retry-After: 0` to every redirect."""
+    crawl = PoliteCrawl(tmp_path / "run")
+    crawl.offer("http://a.test/0", "http://a.test/1")
+
+    def web(url: str, now: float) -> Said:
+        return Said(301, retry_after=100.0) if url.endswith("/0") else fine(url, now)
+
+    assert gaps(crawl.work(web)) == [10.0, 100.0]
+    assert crawl.frontier.trouble_of(1) == 0
+    crawl.close()
+
+
+def test_a_better_page_does_not_cost_a_host_its_turn(tmp_path: Path):
+    crawl = PoliteCrawl(tmp_path / "run", policy=HostPolicy(1.0), sharing=Sharing(groups=(group_rule("g 30 .test"),)))
+    crawl.offer("http://b.test/0")
+    crawl.work(fine)
+    crawl.offer("http://b.test/1")
+    crawl.frontier.next(crawl.now)
+    crawl.frontier.offer([Offer("http://b.test/2", priority=5.0)], crawl.now)
+    assert [one.url for one in crawl.work(fine)] == ["http://b.test/2", "http://b.test/1"]
+    crawl.close()
+
+
+def test_a_crawl_that_starts_in_quiet_hours_waits_for_their_end(tmp_path: Path):
+    midnight = START - START % DAY
+    crawl = PoliteCrawl(tmp_path / "run", midnight + 7 * 3600.0, quiet=(hours("06:00-08:00"),))
+    crawl.offer("http://a.test/")
+    assert crawl.frontier.next(crawl.now) == Wait(midnight + 8 * 3600.0)
+    assert crawl.frontier.next_instant(crawl.now) == midnight + 8 * 3600.0
+    assert crawl.frontier.ask_beside("http://a.test/x", crawl.now) == Wait(midnight + 8 * 3600.0)
     crawl.close()

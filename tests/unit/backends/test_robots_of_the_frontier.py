@@ -252,3 +252,33 @@ def test_many_origins_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.
         f"{host}/{number}" for host in hosts for number in range(2)
     )
     crawl.close()
+
+
+def test_a_refresh_that_was_under_way_at_a_kill_knows_what_the_old_file_said(tmp_path: Path):
+    crawl = PoliteCrawl(tmp_path / "run")
+    crawl.offer("http://a.test/", "http://a.test/secret")
+    files = {ROBOTS: Said(200, b"User-agent: *\nDisallow: /secret"), "http://a.test/": Said()}
+    crawl.work(site(files))
+    crawl.now += DAY
+    crawl.offer("http://a.test/new")
+    crawl.commit()
+    crawl.work(site({ROBOTS: Said(200, seconds=100.0)}), until=crawl.now + 50.0)
+    crawl.commit()
+    crawl.kill()
+    crawl = PoliteCrawl(tmp_path / "run", crawl.now + 1.0)
+    every = ["http://a.test/new", "http://a.test/secret"]
+    asked = crawl.work(site({ROBOTS: Said(200, b""), **dict.fromkeys(every, Said())}))
+    assert sorted(urls(asked)) == sorted([ROBOTS, *every])
+    crawl.close()
+
+
+def test_the_longest_crawl_delay_of_all_origins_counts_also_after_a_restart(tmp_path: Path):
+    crawl = PoliteCrawl(tmp_path / "run")
+    crawl.offer("http://a.test/1", "https://a.test/1", "http://a.test/2")
+    files = {ROBOTS: Said(200, b"User-agent: *\nCrawl-delay: 100"), "http://a.test/1": Said()}
+    crawl.work(site(files), visits=2)
+    crawl.close()
+    crawl = PoliteCrawl(tmp_path / "run", crawl.now)
+    asked = crawl.work(lambda url, now: Said(404) if url.endswith("robots.txt") else Said())
+    assert {late.start - early.end for early, late in pairwise(asked)} == {100.0}
+    crawl.close()

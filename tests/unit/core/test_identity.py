@@ -26,7 +26,7 @@ def test_the_sender_is_an_e_mail_address(contact, expected):
         ("webcrawl/0.1.0 (+https://a.example/)", "webcrawl"),
         ("webcrawl", "webcrawl"),
         ("  mybot  (x/y)", "mybot"),
-        ("Mozilla/5.0 (compatible; mybot/1)", "Mozilla"),
+        ("Mozilla/5.0 (compatible; mybot/1)", "mybot"),
         ("my\tbot", "my"),
         ("/1", ""),
         ("", ""),

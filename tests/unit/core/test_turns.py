@@ -16,8 +16,9 @@ class Woken:
     def __init__(self) -> None:
         self.calls: list[tuple[int, float]] = []
 
-    def __call__(self, host: int, at: float) -> None:
+    def __call__(self, host: int, at: float) -> bool:
         self.calls.append((host, at))
+        return True
 
 
 KEYS = [("address 192.0.2.1", 2.0)]
@@ -103,7 +104,12 @@ def test_everybody_gets_a_turn_in_the_end(seed: int):
         host: [(f"address {chance.randrange(3)}", 2.0), (f"site {chance.randrange(4)}", 3.0)] for host in range(1, 30)
     }
     ready: dict[int, float] = dict.fromkeys(keys, 0.0)
-    turns = Turns(0.0, lambda host, at: ready.__setitem__(host, at))
+
+    def wake(host: int, at: float) -> bool:
+        ready[host] = at
+        return left[host] > 0
+
+    turns = Turns(0.0, wake)
     under_way: dict[int, float] = {}
     left = dict.fromkeys(keys, 5)
     ends: dict[str, float] = {}
@@ -130,3 +136,24 @@ def test_everybody_gets_a_turn_in_the_end(seed: int):
             for key, _ in keys[host]:
                 ends[key] = now
             turns.free(host, now)
+
+
+def test_a_host_that_was_called_and_asks_too_early_is_not_parked_behind_itself():
+    turns = Turns(0.0, Woken())
+    turns.take(1, 1, KEYS, 10.0)
+    turns.free(1, ended_at=11.0)
+    assert [turns.ask(2, KEYS, 12.0), turns.ask(2, KEYS, 12.5), turns.ask(2, KEYS, 13.0)] == [13.0, 13.0, 0.0]
+
+
+def test_whoever_is_parked_behind_a_host_that_never_comes_is_woken_all_the_same():
+    woken = Woken()
+    turns = Turns(0.0, woken)
+    turns.take(1, 1, KEYS, 10.0)
+    turns.free(1, ended_at=11.0)
+    assert [turns.ask(host, KEYS, 12.0) for host in (2, 3)] == [13.0, math.inf]
+    assert turns.has_parked
+    turns.sweep(12.9)
+    assert woken.calls == []
+    turns.sweep(14.0)  # host 2 has moved, or has no pages any more
+    assert woken.calls == [(3, 13.0)]
+    assert not turns.has_parked

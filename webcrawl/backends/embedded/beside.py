@@ -20,6 +20,7 @@ from webcrawl.backends.embedded.robotsfiles import DISALLOWED, FETCH, GO, HOLD, 
 from webcrawl.core.frontier import Lease, Visit, Wait
 from webcrawl.core.pagetable import GIVEN_UP, OWN
 from webcrawl.core.reasons import Reason
+from webcrawl.core.robots import origin_of
 from webcrawl.core.urls import host_of
 
 AGAIN_SECONDS = 0.1  # when what is waited for comes without a moment that is known
@@ -74,10 +75,9 @@ class Beside:
             return Reason.HOST_GIVEN_UP
         if at.flags[host] & OWN:
             return self._lease(url, 0, now)
-        if at.next_at[host] > now:
-            return Wait(at.next_at[host])
-        if self._ready.working.requests_of(host) - self._ended.get(host, 0) >= self._hosts.connections_of(host):
-            return Wait(now + AGAIN_SECONDS)
+        until = self._free_at(host, now)
+        if until > now:
+            return Wait(until)
         verdict = GO if self._files is None else self._files.check(url, host, now)
         if verdict == GO:
             return self._take_turn(url, host, now)
@@ -85,21 +85,43 @@ class Beside:
             return Reason.ROBOTS
         if verdict == REST:
             return Reason.ROBOTS_UNREACHABLE
-        if verdict == FETCH:
-            page = self._gate.want_robots(url, host, now)
-            taken = self._ready.take(page, host)
-            return RobotsFirst(*taken) if taken else Wait(now + AGAIN_SECONDS)
-        assert verdict in (LOAD, HOLD) and self._files is not None
+        assert self._files is not None
         if verdict == LOAD:
-            self._files.load(url)
-        return Wait(now + AGAIN_SECONDS)
+            self._files.load(origin_of(url))
+            return Wait(now + AGAIN_SECONDS)
+        if verdict == FETCH:
+            return self._take_robots(self._gate.want_robots(url, host, now), now)
+        assert verdict == HOLD
+        return self._take_robots(self._files.page_under_way(url), now)
+
+    def _free_at(self, host: int, now: float) -> float:
+        """When this host may be asked: `now` if it may."""
+        under_way = self._ready.working.requests_of(host) - self._ended.get(host, 0)
+        if under_way >= self._hosts.connections_of(host):
+            return now + AGAIN_SECONDS
+        return max(now, float(self._hosts.columns.at.next_at[host]))
+
+    def _take_robots(self, page: int, now: float) -> RobotsFirst | Wait:
+        """The robots.txt that is waited for, if its host may be asked: who waits here may keep all others waiting."""
+        host = self._ready.host_of(page)
+        until = self._free_at(host, now)
+        if until > now:
+            return Wait(until)
+        taken = self._ready.take(page, host)
+        if taken is None:  # it is under way, or not on disk yet
+            return Wait(now + AGAIN_SECONDS)
+        until = self._gate.turn_beside(page, taken[2][0], host, now)
+        if not until:
+            return RobotsFirst(*taken)
+        self._ready.park(*taken, until, now)
+        return Wait(until if until < math.inf else now + AGAIN_SECONDS)
 
     def _take_turn(self, url: str, host: int, now: float) -> Lease | Wait:
         until = self._gate.turn_beside(self._number - 1, url, host, now)
         if until:
             return Wait(until if until < math.inf else now + AGAIN_SECONDS)
         self._ready.working.reserve(host, self._hosts.connections_of(host))
-        self._hosts.rest(host, now)  # soon on disk: a kill while it is under way costs nobody a pause
+        self._hosts.rest_early(host, now)  # soon on disk: a kill while it is under way costs nobody a pause
         return self._lease(url, host, now)
 
     def _lease(self, url: str, host: int, now: float) -> Lease:

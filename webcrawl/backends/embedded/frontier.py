@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from time import thread_time
 
 import numpy as np
 
@@ -47,6 +48,7 @@ from webcrawl.core.turns import Sharing
 from webcrawl.core.urls import Kind, canonicals, host_of, key, keys, kind_of
 
 LOOKS_AT_ONCE = 100  # pages that are refused in one turn of the event loop
+LOOK_SECONDS = 0.005  # of CPU time, after which the others have to wait for the next turn
 ROWS_IN_GROUP = 5_000
 
 
@@ -270,6 +272,25 @@ class EmbeddedFrontier:
         """Up to `limit` leases, best first, written to the journal before they leave."""
         if self._silence is not None and (until := self._silence(now)):
             return Wait(until)
+        self._take_news(now)
+        leases: list[Lease] = []
+        looks, begun = limit + LOOKS_AT_ONCE, thread_time()
+        while len(leases) < limit and looks and (found := self._ready.pop(now)) is not None:
+            looks -= 1
+            if self._gate.lets_through(*found, now):
+                leases.append(self._lease(*found, now))
+                continue
+            if found[0] == self._suspect:
+                self._suspect = 0
+            if thread_time() - begun > LOOK_SECONDS:  # refusing may be slow: a robots.txt can be a riddle
+                looks = 0
+        self._ready.refill_if_low(now)
+        if leases:
+            return leases
+        return self._nothing(now) if looks else Wait(now)
+
+    def _take_news(self, now: float) -> None:
+        """What threads have found, and what has fallen due since the last time."""
         if self._ready.refill.ready:
             self._ready.take_selected(now)
         if self._gate.is_busy:
@@ -280,18 +301,8 @@ class EmbeddedFrontier:
             self._due.wake(now)
         if self._suspects and not self._suspect:
             self._try_suspect(now)
-        leases: list[Lease] = []
-        looks = limit + LOOKS_AT_ONCE
-        while len(leases) < limit and looks and (found := self._ready.pop(now)) is not None:
-            looks -= 1
-            if self._gate.lets_through(*found, now):
-                leases.append(self._lease(*found, now))
-            elif found[0] == self._suspect:
-                self._suspect = 0
-        self._ready.refill_if_low(now)
-        if leases:
-            return leases
-        return self._nothing(now) if looks else Wait(now)
+        if now >= self._gate.sweep_at:
+            self._gate.sweep(now)
 
     def _lease(self, page: int, host: int, text: tuple[str, bytes | None], now: float) -> Lease:
         at = self.table.pages.at
@@ -326,13 +337,21 @@ class EmbeddedFrontier:
     def next_instant(self, now: float) -> float:
         """When something may be leased again without any report; infinity: never."""
         waiting = self._ready.working.next_due_at()
-        instants = [self._due.next_at, math.inf if waiting is None else waiting]
-        if self._ready.outside or self._suspects or self._gate.is_busy or self._due.is_scanning:
+        instants = [self._due.next_at, self._gate.sweep_at, math.inf if waiting is None else waiting]
+        if self._ready.working.has_due():
+            instants.append(now)
+        if self._ready.outside or self._gate.is_busy or self._due.is_scanning:
             instants.append(now + SOON_SECONDS)
-        return min(instants)
+        if self._suspects and not self._suspect:
+            instants.append(max(now + SOON_SECONDS, min(map(self._may_try_at, self._suspects))))
+        earliest = min(instants)
+        silent_until = self._silence(now) if self._silence is not None else 0.0
+        return max(earliest, silent_until) if earliest < math.inf else earliest
 
     def ask_beside(self, url: str, now: float) -> Lease | Wait | Reason:
         """A turn for a request that is no page of the crawl; see `beside`."""
+        if self._quiet and (until := quiet_until(now, self._quiet)):
+            return Wait(until)
         answer = self._beside.ask(url, now)
         return self._lease(*answer, now) if isinstance(answer, RobotsFirst) else answer
 
@@ -407,9 +426,14 @@ class EmbeddedFrontier:
         ready = self._ready
         if not self._writer.commits and (ready.working.size or ready.outside or self._leases):
             return
-        page, url, request = self._suspects.pop()
-        self._suspect = page
-        ready.put_first(page, (url, request), now)
+        ripe = [at for at, suspect in enumerate(self._suspects) if self._may_try_at(suspect) <= now]
+        if ripe:  # a host that rests for long must not keep the others waiting
+            page, url, request = self._suspects.pop(ripe[-1])
+            self._suspect = page
+            ready.put_first(page, (url, request), now)
+
+    def _may_try_at(self, suspect: tuple[int, str, bytes | None]) -> float:
+        return float(self.table.hosts.at.next_at[self.table.pages.at.host[suspect[0]]])
 
     def _acquit(self, page: int) -> None:
         """A page that saw the crawler die has come back: what it was accused of counts no more."""

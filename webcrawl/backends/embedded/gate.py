@@ -13,6 +13,7 @@ Nothing here waits; `take_news` applies what threads have found since.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,6 +32,7 @@ from webcrawl.core.robots import origin_of, robots_url
 from webcrawl.core.turns import Sharing, Turns
 from webcrawl.core.urls import host_of, key, site_of
 
+SWEEP_SECONDS = 1.0
 REVIVED_AT_ONCE = 1_000  # in one turn of the event loop
 
 Veto = Callable[[int, str, int], Reason | None]  # page, URL, kind: why it must not be asked for
@@ -61,6 +63,7 @@ class Gate:
         self._sharing, self._addresses = sharing, addresses
         self._turns = Turns(started_at, self._wake) if sharing.is_needed else None
         self._now = started_at
+        self.sweep_at = math.inf  # when to look after parked hosts
         self._is_open_to_own = not pages_per_host  # nothing else is asked about hosts of the operator's own
         self._is_open = self._is_open_to_own and files is None and self._turns is None
         self._unresolved: dict[str, tuple[int, int, Text]] = {}
@@ -104,6 +107,7 @@ class Gate:
         until = self._turns.ask(host, keys, now)
         if until:
             self._ready.park(page, host, text, until, now)
+            self.sweep_at = min(self.sweep_at, now + SWEEP_SECONDS)
             return False
         self._turns.take(page, host, keys, now)
         return True
@@ -117,8 +121,15 @@ class Gate:
         if self._turns is not None:
             self._turns.free(request, ended_at)
 
-    def _wake(self, host: int, at: float) -> None:
-        self._ready.wake(host, at, self._now)
+    def _wake(self, host: int, at: float) -> bool:
+        return self._ready.wake(host, at, self._now)
+
+    def sweep(self, now: float) -> None:
+        """Nobody waits for ever for an owner that has been free for a while."""
+        if self._turns is not None and now >= self.sweep_at:
+            self._now = now
+            self._turns.sweep(now)
+            self.sweep_at = now + SWEEP_SECONDS if self._turns.has_parked else math.inf
 
     def _may_be_asked(self, page: int, host: int, text: Text, now: float) -> bool:
         self._now = now
@@ -132,7 +143,7 @@ class Gate:
         if self._sharing.address_seconds and not flags & OWN and self._addresses.known(text[0]) is None:
             return self._look_up(page, host, text)
         if kind == ROBOTS_KIND:
-            return True
+            return self._is_file_read(page, host, text, now)
         if self._pages_per_host and self._host_is_done(host):
             return self._refuse(page, host, text, Reason.HOST_LIMIT, now)
         if self._files is None or flags & OWN:
@@ -146,7 +157,16 @@ class Gate:
             return self._postpone(page, host, text, now)
         if answer == FETCH:
             return self._fetch_first(page, host, text, now)
-        return self._hold(page, host, text, answer == LOAD, now)
+        return self._hold(page, host, text, origin_of(text[0]), answer == LOAD, now)
+
+    def _is_file_read(self, page: int, host: int, text: Text, now: float) -> bool:
+        """A robots.txt is fetched anew only when the copy there is has been read: it may have to go on being used."""
+        assert self._files is not None and text[1] is not None
+        errand = Errand.from_bytes(text[1])
+        if self._files.must_be_read(errand):
+            return self._hold(page, host, text, errand.origin, True, now)
+        self._files.begin(errand.origin, page)
+        return True
 
     def _host_is_done(self, host: int) -> bool:
         under_way = self._ready.working.hosts[host].under_way - 1
@@ -184,14 +204,14 @@ class Gate:
         self._ready.release(host, now)
         return False
 
-    def _hold(self, page: int, host: int, text: Text, is_read: bool, now: float) -> bool:
+    def _hold(self, page: int, host: int, text: Text, origin: str, is_read: bool, now: float) -> bool:
         """The page waits. Its host waits with it while a file is read; while one is fetched the host stays free: it may
         be the one that is asked."""
         assert self._files is not None
         self._ready.hold(page)
-        self._held.setdefault(origin_of(text[0]), []).append((page, host, text))
+        self._held.setdefault(origin, []).append((page, host, text))
         if is_read:
-            self._files.load(text[0])
+            self._files.load(origin)
             self._waiting.add(page)
         else:
             self._ready.release(host, now)
@@ -220,10 +240,7 @@ class Gate:
 
     def want_robots(self, url: str, host: int, now: float) -> int:
         """The robots.txt for this URL stands in front of its host's queue from now on; its page."""
-        assert self._files is not None
-        origin = origin_of(url)
-        self._files.begin(origin)
-        return self._want(robots_url(url), host, Errand(origin, host), now)
+        return self._want(robots_url(url), host, Errand(origin_of(url), host), now)
 
     def turn_beside(self, request: int, url: str, host: int, now: float) -> float:
         """Take the turn of a host's owners for a request that is no page: 0, or when to ask again."""
@@ -237,10 +254,14 @@ class Gate:
 
     def _want(self, url: str, host: int, errand: Errand, now: float) -> int:
         """Put the request for a robots.txt in front of its host's queue; its page."""
+        assert self._files is not None
         number = key(f"robots {errand.origin} {errand.hops} {url}", self._hash_seed)
         page = self._table.page_ids.get(number)
         if not page:
-            return self._admit_robots(url, number, host, errand.to_bytes(), now)
+            page = self._admit_robots(url, number, host, errand.to_bytes(), now)
+            self._files.begin(errand.origin, page)
+            return page
+        self._files.begin(errand.origin, page)
         at = self._table.pages.at
         if at.state[page] in (State.RESTING, State.STORED, State.REFUSED, State.GONE):
             at.due[page] = 0

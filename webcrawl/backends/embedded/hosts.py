@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from webcrawl.backends.embedded.recovery import Recovered
+from webcrawl.core.backoff import LONGEST_REST_SECONDS as MOST
 from webcrawl.core.backoff import PUSH_BACK_STATUS, SILENCE, BackoffPolicy, Health, Rest, is_push_back
 from webcrawl.core.frontier import ROBOTS_KIND, Report, Visit
 from webcrawl.core.lifecycle import STORE
@@ -144,7 +145,7 @@ class Hosts:
             at.took[host] = visit.total_seconds
             is_plain = status and status not in PUSH_BACK_STATUS and visit.retry_after < 0
             if not is_plain or at.trouble[host] or at.steps[host]:
-                longer = self._note_health(host, claimed_at, visit, reason)
+                longer = max(self._note_health(host, claimed_at, visit, reason), min(visit.retry_after, MOST))
         self.rest(host, visit.ended_at, longer)
 
     def rest(self, host: int, ended_at: float, at_least: float = 0.0) -> None:

@@ -87,9 +87,9 @@ class ReadyPages:
         self.put_back(page, host, text, now)
         self.working.release(host, max(until, self._table.hosts.at.next_at[host]), now)
 
-    def wake(self, host: int, at: float, now: float) -> None:
-        """A host that was parked may try again."""
-        self.working.wake(host, max(at, self._table.hosts.at.next_at[host]), now)
+    def wake(self, host: int, at: float, now: float) -> bool:
+        """A host that was parked may try again; whether it has any pages."""
+        return self.working.wake(host, max(at, self._table.hosts.at.next_at[host]), now)
 
     def hold(self, page: int) -> None:
         """A page that was popped waits for something; nobody else may take it in meanwhile."""
@@ -197,6 +197,10 @@ class ReadyPages:
         """The best (page, host, text) that may be asked for now; the host is busy until `release`."""
         found = self.working.pop(now)
         return None if found is None else self._leave(*found)
+
+    def host_of(self, page: int) -> int:
+        """The host of a page."""
+        return int(self._table.pages.at.host[page])
 
     def take(self, page: int, host: int) -> tuple[int, int, Text] | None:
         """The same for this very page, if it is the best of its host and the host is free."""

@@ -57,7 +57,17 @@ class RobotsPolicy:
 class Origin:
     """What is known of one origin's file."""
 
-    __slots__ = ("answer", "digest", "expires_at", "is_fetching", "retries", "retry_at", "robots", "unreachable_since")
+    __slots__ = (
+        "answer",
+        "digest",
+        "expires_at",
+        "is_fetching",
+        "page",
+        "retries",
+        "retry_at",
+        "robots",
+        "unreachable_since",
+    )
 
     def __init__(self) -> None:
         self.robots: Robots | None = None
@@ -68,6 +78,7 @@ class Origin:
         self.retries = 0
         self.unreachable_since = 0.0
         self.is_fetching = False
+        self.page = 0  # of the request for it that is on its way
 
 
 class End(NamedTuple):
@@ -114,6 +125,9 @@ class RobotsFiles:
         self._loading: set[str] = set()
         self._loaded: deque[tuple[str, list[Any]]] = deque()
         self.rows: list[tuple[Any, ...]] = []  # not with the writer yet
+        self._delays: dict[int, dict[str, float]] = {}  # of hosts that ask for one: by origin
+        for host, origin, seconds in store.rows("SELECT host, origin, crawl_delay FROM robots WHERE crawl_delay > 0"):
+            self._delays.setdefault(host, {})[origin] = seconds
 
     # ------------------------------------------------------------------------------------------------ before a lease
 
@@ -141,9 +155,19 @@ class RobotsFiles:
         """When the file of this page's origin is tried again, after REST."""
         return self._known[origin_of(url)].retry_at
 
-    def begin(self, origin: str) -> None:
+    def must_be_read(self, errand: Errand) -> bool:
+        """Whether the store knows a file of this origin that nobody has read yet in this process."""
+        has_file = self._table.hosts.at.flags[errand.host] & HAS_ROBOTS
+        return bool(has_file) and errand.origin not in self._known
+
+    def begin(self, origin: str, page: int) -> None:
         """A request for this origin's file is on its way."""
-        self._known[origin].is_fetching = True
+        known = self._known.get(origin) or self._remember(origin, Origin())
+        known.is_fetching, known.page = True, page
+
+    def page_under_way(self, url: str) -> int:
+        """The page of the robots.txt that somebody has asked for already."""
+        return self._known[origin_of(url)].page
 
     def call_off(self, origin: str) -> None:
         """The request for this origin's file is not made, and nobody needs it for now."""
@@ -168,6 +192,7 @@ class RobotsFiles:
         known = self._known.get(origin)
         if known is not None and known.is_fetching:
             known.is_fetching = False
+            self._unreachable(known, now)
             known.retry_at = now + self._policy.retry_most_seconds
 
     def _remember(self, origin: str, known: Origin) -> Origin:
@@ -192,7 +217,7 @@ class RobotsFiles:
             meaning = Answer.UNREACHABLE if is_forbidden else Answer.ALLOW_ALL
         known.is_fetching = False
         if meaning is Answer.UNREACHABLE:
-            end = self._unreachable(known, answer, now)
+            end = self._unreachable(known, now)
         else:
             end = self._reached(known, meaning, answer, now)
         self._note_delay(errand, known)
@@ -214,7 +239,7 @@ class RobotsFiles:
         known.retries = 0
         return End(Event.STORE, Reason.ROBOTS_FILE, has_changed=has_changed)
 
-    def _unreachable(self, known: Origin, answer: RobotsAnswer, now: float) -> End:
+    def _unreachable(self, known: Origin, now: float) -> End:
         policy = self._policy
         known.unreachable_since = known.unreachable_since or now
         pause = min(policy.retry_seconds * 2.0**known.retries, policy.retry_most_seconds)
@@ -232,6 +257,8 @@ class RobotsFiles:
         self.rows.append(
             (
                 errand.origin,
+                errand.host,
+                known.robots.crawl_delay or 0.0 if known.robots is not None else 0.0,
                 page,
                 int(known.answer),
                 answer.status,
@@ -247,18 +274,17 @@ class RobotsFiles:
 
     def _note_delay(self, errand: Errand, known: Origin) -> None:
         """The Crawl-delay counts for the host, whichever of its files says the longest."""
-        if known.robots is None:
-            return
-        scheme, _, rest = errand.origin.partition("://")
-        twin = self._known.get(("https" if scheme == "http" else "http") + "://" + rest)
-        delays = [one.robots.crawl_delay or 0.0 for one in (known, twin) if one is not None and one.robots is not None]
-        self._table.hosts.at.crawl_delay[errand.host] = max(delays)
+        if known.robots is not None:
+            delays = self._delays.setdefault(errand.host, {})
+            delays[errand.origin] = known.robots.crawl_delay or 0.0
+            self._table.hosts.at.crawl_delay[errand.host] = max(delays.values())
+            if not any(delays.values()):
+                del self._delays[errand.host]
 
     # ------------------------------------------------------------------------------------------------ from the store
 
-    def load(self, url: str) -> None:
+    def load(self, origin: str) -> None:
         """Have this origin's file read."""
-        origin = origin_of(url)
         if origin not in self._loading:
             self._loading.add(origin)
             self._call_in_thread(lambda: self._loaded.append((origin, self._read(origin))))

@@ -104,8 +104,9 @@ UPDATE hosts SET next_at = ?2, known = ?3, stored = ?4, failed = ?5, dynamic = ?
 
 # A file that could not be had this time does not take the place of the one there is.
 ROBOTS = """
-INSERT INTO robots VALUES(?,?,?,?,?,?,?,?,?,?,?)
-ON CONFLICT(origin) DO UPDATE SET page = excluded.page, answer = excluded.answer, status = excluded.status,
+INSERT INTO robots VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)
+ON CONFLICT(origin) DO UPDATE SET crawl_delay = excluded.crawl_delay, page = excluded.page,
+    answer = excluded.answer, status = excluded.status,
     asked_at = excluded.asked_at, expires_at = excluded.expires_at, retry_at = excluded.retry_at,
     retries = excluded.retries, unreachable_since = excluded.unreachable_since, digest = excluded.digest,
     body = ifnull(excluded.body, iif(excluded.answer = 0, body, NULL))"""
