@@ -13,7 +13,7 @@ help:
 	@echo 'make crawl SEEDS=FILE      crawl from a file of URLs (or from URLs: SEEDS="https://... https://...")'
 	@echo '           DIR=FOLDER      where the run lives (data/runs/web); the same command again resumes it'
 	@echo '           ARGS="..."      more arguments for scrapy crawl, e.g. ARGS="-s WEBCRAWL_LIMIT_PAGES=100"'
-	@echo 'make test                  the whole gate: style, types, imports, all tests (ARGS="-n auto": on all cores)'
+	@echo 'make test                  the whole gate: style, types, imports, all tests, on all cores'
 	@echo 'make check                 style, types and imports only'
 	@echo 'make format                lay out the code and sort the imports'
 	@echo 'make docs                  write docs/settings.md from webcrawl/core/config.py'
@@ -37,7 +37,7 @@ endif
 
 # tests/test_architecture.py runs what `make check` runs.
 test: $(STAMP)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto $(ARGS)
 
 check: $(STAMP)
 	@$(BIN)/ruff check .
