@@ -22,7 +22,9 @@ class BenchFrontier:
     def __init__(self, directory: str) -> None:
         self._run = EmbeddedRun(Path(directory))
         rules = Rules(urls_per_host=0)
-        plugs = Plugs(rules, strategy("breadth_first"), Admission([]), HostPolicy(delay_seconds=0.0))
+        plugs = Plugs(
+            rules, strategy("breadth_first"), Admission([]), HostPolicy(delay_seconds=0.0), is_own=lambda name: True
+        )
         self._run.start(plugs, time.time())
         self._frontier = self._run.frontier
         self._claimed: list[Lease] = []

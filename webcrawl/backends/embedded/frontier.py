@@ -274,7 +274,7 @@ class EmbeddedFrontier:
             return Wait(until)
         self._take_news(now)
         leases: list[Lease] = []
-        looks, begun = limit + LOOKS_AT_ONCE, thread_time()
+        looks, begun = limit + LOOKS_AT_ONCE, 0.0
         while len(leases) < limit and looks and (found := self._ready.pop(now)) is not None:
             looks -= 1
             if self._gate.lets_through(*found, now):
@@ -282,7 +282,8 @@ class EmbeddedFrontier:
                 continue
             if found[0] == self._suspect:
                 self._suspect = 0
-            if thread_time() - begun > LOOK_SECONDS:  # refusing may be slow: a robots.txt can be a riddle
+            begun = begun or thread_time()  # refusing may be slow: a robots.txt can be a riddle
+            if thread_time() - begun > LOOK_SECONDS:
                 looks = 0
         self._ready.refill_if_low(now)
         if leases:

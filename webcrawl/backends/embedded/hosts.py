@@ -135,6 +135,12 @@ class Hosts:
         if report.lease.kind != ROBOTS_KIND:
             counter = at.stored if report.event is STORE else at.failed
             counter[host] += 1
+        if at.flags[host] == OWN and not self._delayed:  # the usual case of a crawl that is in a hurry
+            ended_at = visit.ended_at + self._own.delay_seconds
+            if ended_at > at.next_at[host]:
+                at.next_at[host] = ended_at
+            self.changed.add(host)
+            return
         self.note_end(host, report.lease.claimed_at, visit, report.reason)
 
     def note_end(self, host: int, claimed_at: float, visit: Visit, reason: Reason) -> None:
